@@ -1,0 +1,1 @@
+"""The engine: checkpoint to program, requests to token streams."""

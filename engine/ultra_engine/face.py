@@ -1,0 +1,44 @@
+"""What the server needs of an engine. `Engine` is the real one; `testing.ScriptedEngine` is the one we ship for tests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from .request import Request, Sink
+
+
+@dataclass(frozen=True, slots=True)
+class EngineInfo:
+    """What is being served, for ``hello`` and ``/info``."""
+
+    model: str
+    family: str
+    executor: str
+    context_tokens: int
+    vocab_size: int
+    parameters: int
+    load_ms: float
+    max_queue: int = 256
+    max_active: int = 1
+    max_n: int = 16
+
+
+class EngineFace(Protocol):
+    """Thread-safe; no method blocks on the model."""
+
+    @property
+    def info(self) -> EngineInfo: ...
+
+    def submit(self, request: Request, sink: Sink) -> None:
+        """Queue a request. Its events reach ``sink`` and end in exactly one `Done` or `Failed`, also when
+        the request is invalid (bad sampling, empty prompt, too long): submit itself never raises for those."""
+        ...
+
+    def cancel(self, request_id: str) -> None:
+        """Stop a request, queued or running; unknown ids are ignored. The terminal event still comes."""
+        ...
+
+    def close(self) -> None:
+        """Fail what is queued and running with ``shutting_down``, join the worker."""
+        ...

@@ -1,0 +1,1 @@
+"""A small machine: an instruction set, its executors, and the proofs that a program is sound."""

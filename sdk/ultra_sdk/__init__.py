@@ -1,0 +1,1 @@
+"""Typed async client of an Ultra engine."""

@@ -1,0 +1,258 @@
+"""The wire, version 1: every message as a msgspec struct. This is the only definition of them.
+
+JSON text frames, one message each, tagged by ``type``. A request id is chosen by the client and is unique
+in a session. ``seq`` counts the messages of one request from 1 without gaps; every admitted request ends in
+exactly one terminal message, ``done`` or ``failed``. Unknown fields are ignored. Times are milliseconds.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+SUBPROTOCOL = "engine.v1"
+PROTOCOL_VERSION = 1
+
+Finish = Literal["stop", "length", "cancelled", "error"]
+
+ErrorCode = Literal[
+    "bad_message",
+    "unsupported_version",
+    "unauthorized",
+    "invalid_request",
+    "prompt_too_long",
+    "message_too_large",
+    "duplicate_id",
+    "unknown_id",
+    "queue_full",
+    "over_capacity",
+    "cancelled",
+    "deadline_exceeded",
+    "slow_consumer",
+    "engine_failed",
+    "out_of_memory",
+    "shutting_down",
+]
+
+
+class Message(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type"):
+    """Base of every message: immutable, tagged, defaults left out of the JSON."""
+
+
+# --- values -----------------------------------------------------------------------------------------
+
+
+class ChatMessage(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One turn of a conversation, as the model's chat template sees it."""
+
+    role: str
+    content: str | None = None
+    name: str | None = None
+    tool_calls: list[dict[str, Any]] | None = None
+
+
+class Sampling(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How the next token is drawn. The defaults are greedy decoding, unpenalised."""
+
+    temperature: float = 0.0
+    """0 is greedy; up to 100."""
+    top_p: float = 1.0
+    """Nucleus mass, in (0, 1]."""
+    top_k: int = 0
+    """Keep the k most likely tokens; 0 keeps all."""
+    min_p: float = 0.0
+    """Drop tokens below this fraction of the most likely one, in [0, 1]."""
+    seed: int | None = None
+    """Noise is keyed by (seed, position); without one the server draws a seed and reports it."""
+    stop: list[str] = []
+    """The text ends just before the first of these; none of their bytes is ever sent."""
+    repetition_penalty: float = 1.0
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    logit_bias: dict[str, float] = {}
+    """Token id (as a JSON key) to a number added to its logit."""
+
+
+class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Token counts of one request, all samples together."""
+
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    output_tokens: int = 0
+
+
+class Timing(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Where the time of one request went, in milliseconds; rates are for the client to derive."""
+
+    queue_ms: float = 0.0
+    prefill_ms: float = 0.0
+    ttft_ms: float = 0.0
+    decode_ms: float = 0.0
+    total_ms: float = 0.0
+    load_ms: float = 0.0
+
+
+class Speculation(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Engine steps of one request, and what drafting brought."""
+
+    steps: int = 0
+    drafted: int = 0
+    accepted: int = 0
+    accept_hist: list[int] = []
+
+
+class Error(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What went wrong, for a program (``code``, ``param``) and for a person (``message``)."""
+
+    code: ErrorCode
+    message: str
+    retryable: bool = False
+    retry_after_ms: int | None = None
+    param: str | None = None
+
+
+class Limits(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What the server accepts, published in ``hello`` so that a client can check before it sends."""
+
+    max_message_bytes: int
+    max_prompt_tokens: int
+    max_queue: int
+    max_active: int
+    max_n: int
+
+
+class LogprobRow(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One generated token: its bytes as text, its id, its log probability, and the likeliest others."""
+
+    token: str
+    id: int
+    logprob: float
+    top: list[tuple[str, int, float]] = []
+
+
+# --- client to server -------------------------------------------------------------------------------
+
+
+class Create(Message, frozen=True, tag="create"):
+    """Start a request. Exactly one of ``prompt``, ``messages`` and ``tokens`` is given."""
+
+    id: str
+    prompt: str | None = None
+    messages: list[ChatMessage] | None = None
+    tokens: list[int] | None = None
+    max_tokens: int | None = None
+    """None: up to the end of the context."""
+    sampling: Sampling = Sampling()
+    n: int = 1
+    logprobs: int = 0
+    return_tokens: bool = False
+    on_disconnect: Literal["cancel", "keep"] = "cancel"
+
+
+class Cancel(Message, frozen=True, tag="cancel"):
+    """Stop a request; idempotent, unknown ids are ignored. The terminal message still comes."""
+
+    id: str
+
+
+class Ping(Message, frozen=True, tag="ping"):
+    t: float = 0.0
+
+
+# --- server to client -------------------------------------------------------------------------------
+
+
+class Hello(Message, frozen=True, tag="hello"):
+    """The first message of a connection."""
+
+    protocol: int
+    server: str
+    model: str
+    session: str
+    capabilities: list[str]
+    limits: Limits
+    heartbeat_ms: int
+    context_tokens: int = 0
+    """Positions of the model's context as it is served: prompt and answer together."""
+
+
+class Queued(Message, frozen=True, tag="queued"):
+    id: str
+    seq: int
+    position: int = 0
+    """Requests ahead of this one."""
+
+
+class Prefill(Message, frozen=True, tag="prefill"):
+    """Prompt tokens done so far, of ``total``; ``cached`` of them needed no work."""
+
+    id: str
+    seq: int
+    done: int
+    total: int
+    cached: int = 0
+
+
+class Delta(Message, frozen=True, tag="delta"):
+    """New text of one sample, at least one engine step's worth; ``offset`` is the index of its first token."""
+
+    id: str
+    seq: int
+    sample: int = 0
+    offset: int = 0
+    text: str = ""
+    count: int = 0
+    tokens: list[int] | None = None
+    logprobs: list[LogprobRow] | None = None
+
+
+class SampleDone(Message, frozen=True, tag="sample_done"):
+    id: str
+    seq: int
+    finish: Finish
+    sample: int = 0
+
+
+class Done(Message, frozen=True, tag="done"):
+    """The terminal message of a request that ran; ``finish`` is that of sample 0 unless all were cancelled."""
+
+    id: str
+    seq: int
+    finish: Finish
+    usage: Usage = Usage()
+    timing: Timing = Timing()
+    speculation: Speculation = Speculation()
+    seed: int = 0
+
+
+class Failed(Message, frozen=True, tag="failed"):
+    """The terminal message of a request that could not run, or could not go on."""
+
+    id: str
+    seq: int
+    error: Error
+    usage: Usage | None = None
+
+
+class Fault(Message, frozen=True, tag="error"):
+    """A fault of the connection rather than of one request; ``ref`` quotes the offending id if there is one."""
+
+    error: Error
+    ref: str | None = None
+
+
+class Goaway(Message, frozen=True, tag="goaway"):
+    """The server is leaving: running requests have ``drain_ms`` to end, new ones are refused."""
+
+    reason: str
+    drain_ms: int = 0
+
+
+class Pong(Message, frozen=True, tag="pong"):
+    t: float = 0.0
+
+
+ClientMessage = Create | Cancel | Ping
+ServerMessage = Hello | Queued | Prefill | Delta | SampleDone | Done | Failed | Fault | Goaway | Pong
+Terminal = Done | Failed

@@ -1,0 +1,1 @@
+"""The `ultra-chat` terminal app."""
