@@ -1,4 +1,4 @@
-"""One sequence on an executor: which tokens have their KV in the cache, prefill in chunks, decode one by one."""
+"""One sequence on an executor: the tokens whose KV is in the cache, prefill in chunks, decode one by one."""
 
 from __future__ import annotations
 

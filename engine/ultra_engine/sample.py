@@ -52,7 +52,7 @@ class Sample:
         return self._end("cancelled")
 
     def _flush(self) -> str:
-        """The text that was held back. A stop string can still complete in it: a cut character is text too."""
+        """The text that was held back. A stop string can still complete in it: a cut character is text."""
         text, stopped = self._stops.push(self._decoder.flush())
         if stopped:
             self.finish = "stop"

@@ -1,8 +1,8 @@
 """From logits to a token: processors, and noise that is a pure function of (seed, position, token).
 
-A token is drawn by Gumbel-max: argmax over the kept tokens of ``log p + gumbel``. The noise depends on nothing
-but the key, so the same request gives the same text whatever else runs, and a drafted block can be verified by
-drawing the target's own token at every slot.
+A token is drawn by Gumbel-max: argmax over the kept tokens of ``log p + gumbel``. The noise depends on
+nothing but the key, so the same request gives the same text whatever else runs, and a drafted block can be
+verified by drawing the target's own token at every slot.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Sampler:
     def draw(self, logits: npt.NDArray[np.float32], position: int) -> int:
         """The token at ``position`` (of prompt and output together), from float32 logits [vocabulary].
 
-        Raises `ArithmeticError` for logits that are not numbers: argmax over NaN would pick a token all the same.
+        Raises `ArithmeticError` for logits that are not numbers: argmax would pick a token all the same.
         """
         if np.isnan(logits.max()):
             raise ArithmeticError("the model's logits are not numbers (NaN)")

@@ -1,4 +1,4 @@
-"""What a lowering calls: buffers by name, nodes in order, and the tasks and semaphores that follow from them."""
+"""What a lowering calls: buffers by name, nodes in order; tasks and semaphores follow from them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """The instruction set: what a Program is, and what each of its ops means.
 
-A **Program** is static. It has *buffers* (weights, constants, KV state, activations, inputs, outputs), *nodes*
-(one use of an op: its operands and attributes) and *tasks* (one tile of a node: an 8-word int32 descriptor that
-says what to wait for and what to signal). Executors differ in how they run the tasks, never in what they mean.
+A **Program** is static. It has *buffers* (weights, constants, KV state, activations, inputs, outputs),
+*nodes* (one use of an op: its operands and attributes) and *tasks* (one tile of a node: an 8-word int32
+descriptor that says what to wait for and what to signal). Executors differ in how they run the tasks, never
+in what they mean.
 
 A **step** runs every task once over R rows. Row r is one token: ``tokens[r]`` at ``positions[r]`` of the
 sequence ``sequences[r]``. The KV of a sequence lives in blocks of ``BLOCK`` positions: position p is slot
@@ -10,20 +11,20 @@ sequence ``sequences[r]``. The KV of a sequence lives in blocks of ``BLOCK`` pos
 position; a row sees every position up to its own, rows of the same step included. ``out_rows`` lists the rows
 that want logits.
 
-Semaphores are monotone counters: in step number e (from 1) a task waits until ``sem[wait] >= e * need`` and
+Semaphores are monotone counters: in step number e (from 1) a task waits until ``sem[wait] >= e * need``, and
 adds one to ``sem[signal]`` when its writes are visible. Nothing is ever reset.
 
-    op            tile unit            meaning (all arithmetic in float32 unless an executor says otherwise)
+    op            tile unit            meaning (in float32 unless an executor says otherwise)
     EMBED         column of x          x[r] = table[tokens[r]]
-    NORM_QKV      kv head group        h = rmsnorm(x); q, k, v = W h + b (per head rmsnorm of q, k if given), RoPE
-                                       on q and k; q is kept, k and v go to the cache at the row's position
+    NORM_QKV      kv head group        h = rmsnorm(x); q, k, v = W h + b (per head rmsnorm of q, k if given),
+                                       RoPE on q and k; k and v go to the cache at the row's position
     ATTENTION     kv head group        a = softmax(scale * q K^T + causal, window) V over the row's sequence
     LINEAR_ADD    column of x          x += W a + b          (attention output; MLP down)
     NORM_GATE_UP  intermediate column  u = silu(Wg h) * (Wu h), h = rmsnorm(x)
     NORM_HEAD     vocabulary row       logits[i] = W rmsnorm(x[out_rows[i]])
 
-rmsnorm(x) = x / sqrt(mean(x^2) + eps) * weight. RoPE rotates pairs (i, i + d/2) of the first ``rope_dims`` of a
-head, or (2i, 2i + 1) where ``interleaved``, by ``position * inv_freq[i]``.
+rmsnorm(x) = x / sqrt(mean(x^2) + eps) * weight. RoPE rotates pairs (i, i + d/2) of the first
+``rope_dims`` d of a head, or (2i, 2i + 1) where ``interleaved``, by ``position * inv_freq[i]``.
 """
 
 from __future__ import annotations

@@ -139,8 +139,8 @@ class ReferenceExecutor:
         else:
             # CPUs without bfloat16 instructions multiply widened tiles five times faster.
             x = x.to(weight.dtype).float()
-            chunk = max(1, SCRATCH // weight.shape[1])
-            y = torch.cat([functional.linear(x, part.float()) for part in weight.split(chunk)], dim=1)
+            parts = torch.split(weight, max(1, SCRATCH // weight.shape[1]))
+            y = torch.cat([functional.linear(x, part.float()) for part in parts], dim=1)
         return y if bias is None else y + bias
 
     def _embed(self, node: Node, m: dict[str, Tensor | Packed | None], tile: slice) -> None:
@@ -163,7 +163,7 @@ class ReferenceExecutor:
             """[rows, heads, dim] of q, k or v, normalised where the model does that."""
             rows = slice(heads.start * dim, heads.stop * dim)
             bias = m["b" + name][rows] if "b" + name in m else None
-            y = self._linear(h, m["w" + name][rows], bias).unflatten(1, (-1, dim))
+            y = self._linear(h, m["w" + name][rows], bias).reshape(len(h), -1, dim)
             return _rmsnorm(y, m[name + "_norm"], at.eps) if name + "_norm" in m else y
 
         queries = slice(tile.start * group, tile.stop * group)
@@ -175,7 +175,7 @@ class ReferenceExecutor:
         at = node.attributes
         group = at.heads // at.kv_heads
         queries = slice(tile.start * group, tile.stop * group)
-        for sequence in m["sequences"].unique().tolist():
+        for sequence in set(m["sequences"].tolist()):
             rows = (m["sequences"] == sequence).nonzero()[:, 0]
             positions = m["positions"][rows]
             keys = int(positions.max()) + 1
@@ -246,10 +246,10 @@ def _attend(q: Tensor, k: Tensor, v: Tensor, positions: Tensor, at: Attributes) 
     """q [rows, heads, dim], k and v [keys, kv_heads, dim] -> [rows, heads * dim]; key j is at position j."""
     rows, heads, dim = q.shape
     kv_heads = k.shape[1]
-    grouped = q.unflatten(1, (kv_heads, -1)).permute(1, 2, 0, 3).flatten(1, 2)  # [kv, group * rows, dim]
-    scores = (grouped @ k.permute(1, 2, 0)) * at.scale  # [kv, group * rows, keys]
-    distance = positions[:, None] - torch.arange(k.shape[0])  # [rows, keys]
+    grouped = q.reshape(rows, kv_heads, -1, dim).permute(1, 2, 0, 3)  # [kv, group, rows, dim]
+    scores = grouped @ k.permute(1, 2, 0)[:, None] * at.scale  # [kv, group, rows, keys]
+    distance: Tensor = positions[:, None] - torch.arange(k.shape[0])  # [rows, keys]
     hidden = distance < 0 if not at.window else (distance < 0) | (distance >= at.window)
-    scores = scores.unflatten(1, (-1, rows)).masked_fill(hidden, -torch.inf)
-    mixed = scores.softmax(-1).flatten(1, 2) @ v.permute(1, 0, 2)
-    return mixed.unflatten(1, (-1, rows)).permute(2, 0, 1, 3).reshape(rows, heads * dim)
+    weights = scores.masked_fill(hidden, -torch.inf).softmax(-1)
+    mixed = weights @ v.permute(1, 0, 2)[:, None]  # [kv, group, rows, dim]
+    return mixed.permute(2, 0, 1, 3).reshape(rows, heads * dim)

@@ -16,7 +16,7 @@ FAMILIES: dict[str, Callable[[Metadata], ModelConfig]] = {"llama": llama.config,
 
 
 def read_config(file: GGUFFile) -> ModelConfig:
-    """The config of a GGUF file. Raises `UnsupportedModel` (naming the families that we run) or `ModelFileError`."""
+    """The config of a GGUF file. Raises `UnsupportedModel` (with the families we run) or `ModelFileError`."""
     architecture = file.metadata.get("general.architecture")
     if not isinstance(architecture, str):
         raise ModelFileError(file.path, "general.architecture is missing")

@@ -64,7 +64,7 @@ class Metadata:
         )
 
     def _rope(self, head_dim: int, interleaved: bool) -> Rope:
-        """Plain or linearly scaled frequencies, or plain ones over the per-pair factors that Llama 3 files carry."""
+        """Plain or linearly scaled frequencies, over the per-pair factors that Llama 3 files carry."""
         dims = self.integer("rope.dimension_count", head_dim, top=head_dim)
         if dims % 2:
             raise ModelFileError(self._file.path, f"rope.dimension_count {dims} is odd")

@@ -1,4 +1,4 @@
-"""GGUF tensors -> the packed weights that a Program asks for. Nothing is copied: tensors are views of the file."""
+"""GGUF tensors -> the packed weights that a Program asks for, as views of the file: nothing is copied."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def gguf_name(name: str) -> str:
 def load_weights(file: GGUFFile, program: Program) -> dict[str, Packed]:
     """Every weight of ``program`` from ``file``, shapes checked.
 
-    Raises `ModelFileError` for a missing or misshapen tensor, `UnsupportedModel` for a format we do not unpack.
+    Raises `ModelFileError` for a missing or misshapen tensor, `UnsupportedModel` for an unknown format.
     """
     return {
         buffer.name: _tensor(file, gguf_name(buffer.name), tuple(int(size) for size in buffer.shape))

@@ -12,7 +12,7 @@ class UnsoundProgram(AssertionError):
 
 
 def check(program: Program) -> None:
-    """Raise `UnsoundProgram` unless every check passes. Steps follow one another completely, so one is enough."""
+    """Raise `UnsoundProgram` unless every check passes. Steps never overlap, so one is enough."""
     _structure(program)
     _coverage(program)
     _arity(program)
@@ -57,7 +57,7 @@ def _coverage(program: Program) -> None:
 
 
 def _arity(program: Program) -> None:
-    """A task waits for exactly as many signals as its semaphore gets in a step: less is a race, more a hang."""
+    """A task waits for exactly the signals that its semaphore gets in a step: less is a race, more a hang."""
     produced = Counter(task.signal for task in program.tasks)
     for index, task in enumerate(program.tasks):
         if task.wait != NO_WAIT:
@@ -69,7 +69,7 @@ def _arity(program: Program) -> None:
 
 def _progress(program: Program) -> list[set[int]]:
     """Run the queue in order: nobody waits for a later task. Returns for every task the semaphores that are
-    complete before it starts, directly or through others (with `_arity`: whose producers all happen before)."""
+    complete before it starts, directly or through others (by `_arity`: all their producers happen before)."""
     remaining = Counter(task.signal for task in program.tasks)
     before_signal: dict[int, set[int]] = defaultdict(set)
     ready: list[set[int]] = []
