@@ -1,4 +1,4 @@
-"""The independent oracle: transformers, float32, on a GGUF file's weights as the gguf package unpacks them."""
+"""The independent oracle: transformers in float32 on the weights that the gguf package unpacks."""
 
 from __future__ import annotations
 
