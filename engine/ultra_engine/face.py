@@ -1,4 +1,7 @@
-"""What the server needs of an engine. `Engine` is the real one; `testing.ScriptedEngine` is the one we ship for tests."""
+"""What the server needs of an engine.
+
+`Engine` is the real one; `testing.ScriptedEngine` is the one we ship for tests.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ class EngineFace(Protocol):
 
     def submit(self, request: Request, sink: Sink) -> None:
         """Queue a request. Its events reach ``sink`` and end in exactly one `Done` or `Failed`, also when
-        the request is invalid (bad sampling, empty prompt, too long): submit itself never raises for those."""
+        the request is invalid (bad sampling, empty prompt, too long): submit never raises for those."""
         ...
 
     def cancel(self, request_id: str) -> None:

@@ -59,6 +59,8 @@ class Address(msgspec.Struct, frozen=True):
     token: str
     unix: str | None = None
     url: str | None = None
+    name: str | None = None
+    """What the server was asked to serve, if a runtime file says so."""
 
     def __str__(self) -> str:
         return f"unix:{self.unix}" if self.unix else str(self.url)
