@@ -10,7 +10,7 @@ import numpy as np
 LAYERS, HIDDEN, HEADS, KV_HEADS, INTERMEDIATE, CONTEXT = 3, 96, 6, 2, 160, 512
 HEAD_DIM = HIDDEN // HEADS
 SPECIALS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
-VOCAB = 256 + len(SPECIALS)
+VOCAB = 256 + len(SPECIALS) + 1
 CHATML = (
     "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
@@ -25,7 +25,7 @@ def byte_alphabet() -> list[str]:
 
 
 def write(path: Path, family: str, *, tied: bool = False, seed: int = 0) -> Path:
-    """A float32 checkpoint of ``family`` ("llama" or "qwen2") with a byte-level tokenizer of 259 tokens."""
+    """A float32 checkpoint of ``family`` ("llama" or "qwen2") with a byte-level tokenizer of 260 tokens."""
     out = gguf.GGUFWriter(path, family)
     out.add_name(f"tiny {family}")
     out.add_context_length(CONTEXT)
@@ -38,9 +38,9 @@ def write(path: Path, family: str, *, tied: bool = False, seed: int = 0) -> Path
     out.add_rope_freq_base(10000.0)
     out.add_tokenizer_model("gpt2")
     out.add_tokenizer_pre("qwen2")
-    out.add_token_list(byte_alphabet() + SPECIALS)
-    out.add_token_types([1] * 256 + [3] * len(SPECIALS))
-    out.add_token_merges([])
+    out.add_token_list([*byte_alphabet(), *SPECIALS, "ab"])
+    out.add_token_types([1] * 256 + [3] * len(SPECIALS) + [1])
+    out.add_token_merges(["a b"])
     out.add_eos_token_id(258)
     out.add_chat_template(CHATML)
     for name, tensor in _tensors(family, tied, np.random.default_rng(seed)).items():

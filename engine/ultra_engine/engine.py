@@ -17,8 +17,9 @@ from dataclasses import dataclass, field
 from .errors import PromptTooLong, RequestError, UltraError
 from .face import EngineInfo
 from .generation import Generation
-from .model import Model
-from .request import Done, Event, Failed, Queued, Request, Sink, Stats
+from .model import DEFAULT_PRECISION, LoadProgress, Model
+from .request import Done, Failed, Queued, Request, Sink, Stats
+from .weights.hub import resolve
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +48,36 @@ class Engine:
         self._prepare_pool = ThreadPoolExecutor(1, thread_name_prefix="ultra-prepare")
         self._worker = threading.Thread(target=self._work, name="ultra-worker", daemon=True)
         self._worker.start()
+
+    @classmethod
+    def open(
+        cls,
+        model: str,
+        *,
+        context: int | None = None,
+        precision: str = DEFAULT_PRECISION,
+        threads: int | None = None,
+        progress: LoadProgress = lambda done, total: None,
+    ) -> Engine:
+        """Find (or download), load and serve a model.
+
+        model: a registry name, ``org/name`` on the hub, or a path.
+        context: positions, prompt and answer together; None takes the model's, up to `MAX_CONTEXT`.
+        precision: "bfloat16", or "float32" for the exact definition at half the speed.
+        Raises `ModelError`.
+        """
+        path = resolve(model)
+        loaded = Model.load(path, context=context, precision=precision, threads=threads, progress=progress)
+        info = EngineInfo(
+            model=model,
+            family=loaded.config.family,
+            executor="reference",
+            context_tokens=loaded.runner.context,
+            vocab_size=loaded.tokenizer.vocab_size,
+            parameters=loaded.parameters,
+            load_ms=loaded.load_ms,
+        )
+        return cls(loaded, info)
 
     def __enter__(self) -> Engine:
         return self
@@ -183,7 +214,10 @@ class Engine:
         with self._wake:
             ended = self._jobs.pop(job.request.id, None)
         assert ended is job, f"{job.request.id} ended twice"
-        job.sink(event)
+        try:
+            job.sink(event)
+        except Exception:  # a sink that breaks its promise must not take the worker with it
+            log.exception("the receiver of a request failed")
 
 
 def _cancelled(job: _Job) -> Done:
@@ -193,6 +227,3 @@ def _cancelled(job: _Job) -> Done:
 
 def _shutting_down(stats: Stats | None = None) -> Failed:
     return Failed("shutting_down", "the engine is shutting down", retryable=True, stats=stats)
-
-
-__all__ = ["Engine", "Event"]

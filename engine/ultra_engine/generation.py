@@ -11,7 +11,7 @@ from ultra_kernels.step import Stopped
 from .request import Done, Finish, Prefill, Request, SampleDone, Sink, Stats
 from .runner import Logits, Runner
 from .sample import Sample
-from .tokens import Tokenizer
+from .tokens.tokenizer import Tokenizer
 
 
 class Generation:

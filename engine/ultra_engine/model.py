@@ -17,9 +17,13 @@ from .errors import ModelError
 from .models import ModelConfig, lower, read_config
 from .request import Request
 from .runner import CHUNK, Runner
-from .tokens import ChatTemplate, Tokenizer, encode_prompt
+from .tokens.prompt import encode_prompt
+from .tokens.template import ChatTemplate
+from .tokens.tokenizer import Tokenizer
 from .weights.gguf import GGUFFile
 from .weights.load import load_weights
+
+DEFAULT_PRECISION = "bfloat16"
 
 MAX_CONTEXT = 32768
 """Positions of KV that are reserved unless the user asks for more; memory is touched only as it is used."""
@@ -33,7 +37,7 @@ class Model:
 
     config: ModelConfig
     tokenizer: Tokenizer
-    template: ChatTemplate | None
+    template: ChatTemplate
     runner: Runner
     parameters: int
     load_ms: float
@@ -45,7 +49,7 @@ class Model:
         path: Path,
         *,
         context: int | None = None,
-        precision: str = "bfloat16",
+        precision: str = DEFAULT_PRECISION,
         threads: int | None = None,
         progress: LoadProgress = lambda done, total: None,
     ) -> Model:
@@ -69,6 +73,7 @@ class Model:
             sizes = Sizes(rows=CHUNK, blocks=-(-positions // BLOCK))
             executor = ReferenceExecutor(program, weights, sizes, precision, progress)
             template = ChatTemplate.from_gguf(file)
+            file.release()
         except BaseException:
             file.close()
             raise

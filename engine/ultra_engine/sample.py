@@ -7,7 +7,8 @@ import numpy as np
 from .request import Delta, Finish, Request, TokenLogprob
 from .runner import Logits
 from .sampling import Sampler, log_softmax
-from .tokens import StopScanner, Tokenizer
+from .tokens.stops import StopScanner
+from .tokens.tokenizer import Tokenizer
 
 
 class Sample:
@@ -54,10 +55,11 @@ class Sample:
     def _flush(self) -> str:
         """The text that was held back. A stop string can still complete in it: a cut character is text."""
         text, stopped = self._stops.push(self._decoder.flush())
-        if stopped:
+        if not stopped:
+            text += self._stops.flush()
+        if self._stops.hit:
             self.finish = "stop"
-            return text
-        return text + self._stops.flush()
+        return text
 
     def _logprobs(self, logits: Logits, token: int) -> tuple[TokenLogprob, ...] | None:
         if not self._request.logprobs:

@@ -97,6 +97,12 @@ class GGUFFile:
             raise ModelFileError(self.path, reason)
         return value
 
+    def release(self) -> None:
+        """Give back the memory of the pages read so far; they are read again when they are touched."""
+        assert self._map is not None, "the file is closed"
+        if hasattr(mmap, "MADV_DONTNEED"):
+            self._map.madvise(mmap.MADV_DONTNEED)
+
     def close(self) -> None:
         """Release the file; views handed out by `data` stay valid until they are dropped themselves."""
         mapped, self._map = self._map, None
