@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import tiny_models
+import tiny_gguf
 import torch
 from parity import Oracle
 from ultra_engine.models import lower, read_config
@@ -55,11 +55,11 @@ def _greedy(runner: Runner, prompt: list[int], count: int) -> list[int]:
 def test_both_families_on_random_weights(family: str, tied: bool, tmp_path: Path) -> None:
     """Prompts up to more than one prefill chunk, 64 greedy tokens after each."""
     torch.set_num_threads(1)
-    with GGUFFile.open(tiny_models.write(tmp_path / "m.gguf", family, tied=tied, seed=1)) as file:
+    with GGUFFile.open(tiny_gguf.write(tmp_path / "m.gguf", family, tied=tied, seed=1)) as file:
         oracle, runner = Oracle(file), _runner(file)
         rng = np.random.default_rng(2)
         for length in (1, 5, 40, 255, 300):
-            prompt = rng.integers(0, tiny_models.VOCAB, length).tolist()
+            prompt = rng.integers(0, tiny_gguf.VOCAB, length).tolist()
             want = oracle.logits(prompt)[-1]
             got = runner.prefill(prompt, _never, lambda done: None)
             assert np.abs(got - want).max() <= 1e-5 * np.abs(want).max()
