@@ -10,7 +10,7 @@ import random
 import sys
 from pathlib import Path
 
-from llama_cpp import Llama
+from llama_cpp import Llama, llama_model_get_vocab, llama_vocab_is_eog
 from ultra_engine.weights.hub import resolve
 
 OUT = Path(__file__).parent.parent / "tests" / "engine" / "tokens"
@@ -98,7 +98,9 @@ def golden(path: Path) -> dict[str, object]:
         texts.append({"text": text, "plain": plain, **({"special": special} if special != plain else {})})
     ids = [[rnd.randrange(llama.n_vocab()) for _ in range(12)] for _ in range(8)]
     decoded = [{"ids": row, "bytes": llama.detokenize(row, special=False).hex()} for row in ids]
-    return {"vocab": llama.n_vocab(), "texts": texts, "decoded": decoded}
+    vocab = llama_model_get_vocab(llama.model)
+    eog = [id for id in range(llama.n_vocab()) if llama_vocab_is_eog(vocab, id)]
+    return {"vocab": llama.n_vocab(), "eog": eog, "texts": texts, "decoded": decoded}
 
 
 def main() -> None:

@@ -55,8 +55,10 @@ def _pull(args: argparse.Namespace) -> int:
 
 
 def _show(args: argparse.Namespace) -> int:
+    model = registry.find(args.model)
     with GGUFFile.open(hub.resolve(args.model, offline=True)) as file:
-        Console().print(summary_table(file))
+        print(file.path)
+        Console().print(summary_table(file, model.licence if model is not None else None))
     return 0
 
 

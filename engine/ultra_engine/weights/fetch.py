@@ -57,10 +57,11 @@ def download(url: str, target: Path, what: str, *, headers: Mapping[str, str] = 
 
 def disk_error(error: OSError, path: Path) -> DownloadError:
     """What to tell about a write that failed."""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return DiskFull(
-            f"the disk is full ({path.parent}): free some space, or set ULTRA_CACHE to another folder"
-        )
+    elsewhere = "or set ULTRA_CACHE to another folder"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return DiskFull(f"the disk is full ({path.parent}): free some space, {elsewhere}")
+    if error.errno == errno.EFBIG:
+        return DiskFull(f"{path.parent} cannot take a file of this size: raise the limit, {elsewhere}")
     return DownloadError(f"cannot write {path}: {error.strerror or error}")
 
 
@@ -83,8 +84,9 @@ def _attempt(
         start = _start(answer, have)
         length = answer.headers.get("Content-Length")
         with target.open("r+b" if start else "wb") as out:
-            out.seek(start)
-            out.truncate()
+            if start:
+                out.seek(start)
+                out.truncate()
             done = start
             for chunk in answer.iter_raw(1 << 18):
                 out.write(chunk)

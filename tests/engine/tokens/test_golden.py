@@ -32,6 +32,12 @@ def test_vocabulary_size(case: tuple[Tokenizer, dict[str, Any]]) -> None:
     assert tokenizer.vocab_size == golden["vocab"]
 
 
+def test_ends_of_generation(case: tuple[Tokenizer, dict[str, Any]]) -> None:
+    tokenizer, golden = case
+    # llama.cpp also stops at an ordinary word </s>, which is HTML to Qwen's vocabulary.
+    assert tokenizer.eog_ids == {id for id in golden["eog"] if tokenizer.piece(id) != b"</s>"}
+
+
 def test_ids(case: tuple[Tokenizer, dict[str, Any]]) -> None:
     tokenizer, golden = case
     for row in golden["texts"]:
