@@ -20,7 +20,10 @@ from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 STEP_LIMIT = 2_000_000
-"""Loop iterations and calls in one rendering."""
+"""Loop iterations in one rendering, a second's worth."""
+
+CALL_STEPS = 10
+"""What a call counts: about its time in loop iterations."""
 
 SIZE_LIMIT = 32 << 20
 """Characters or items of any value made by an operator, and of the whole output."""
@@ -37,7 +40,7 @@ def start_counting() -> None:
     _steps.set(STEP_LIMIT)
 
 
-def _count(steps: int = 1) -> None:
+def _count(steps: int) -> None:
     left = _steps.get() - steps
     if left < 0:
         raise TemplateLimit(f"it takes more than {STEP_LIMIT:,} steps")
@@ -46,7 +49,7 @@ def _count(steps: int = 1) -> None:
 
 def _counted(items: Iterable[Any]) -> Iterator[Any]:
     for item in items:
-        _count()
+        _count(1)
         yield item
 
 
@@ -75,7 +78,7 @@ class TemplateEnvironment(ImmutableSandboxedEnvironment):
         return super()._generate(source, *args, **kwargs)
 
     def call(self, context: Any, obj: Any, *args: Any, **kwargs: Any) -> Any:
-        _count()
+        _count(CALL_STEPS)
         return _sized(super().call(context, obj, *args, **kwargs))
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:

@@ -26,9 +26,15 @@ END_TOKENS = frozenset(
         "<EOT>",
         "[EOS]",
         "<\uff5cend\u2581of\u2581sentence\uff5c>",
+        "<|fim_pad|>",
+        "<|repo_name|>",
+        "<|file_sep|>",
+        "<reponame>",
     }
 )
-"""Tokens that end generation wherever a vocabulary has them: files often declare only one of several."""
+"""Tokens that end generation wherever a vocabulary has them: files often declare only one of several.
+
+The last four begin another file when code is filled in."""
 
 
 class Prefix(Enum):

@@ -42,17 +42,19 @@ def tensor_types(file: GGUFFile) -> list[tuple[str, int, int]]:
     return [(name, tensors[name], size) for name, size in sizes.most_common()]
 
 
-def summary_table(file: GGUFFile) -> Table:
-    """A two-column table; values from the file are shown as plain text, whatever they contain."""
+def summary_table(file: GGUFFile, licence: str | None = None) -> Table:
+    """Two columns; values from the file are shown as plain text, whatever they contain.
+
+    licence: for files that do not give theirs.
+    """
     meta = file.metadata
     architecture = str(meta.get("general.architecture", "not given"))
     tokens, template = meta.get("tokenizer.ggml.tokens"), meta.get("tokenizer.chat_template")
     rows: list[tuple[str, Any]] = [
-        ("file", file.path),
         ("size", f"{bytes_text(file.size)} ({file.size:,} bytes)"),
         ("name", meta.get("general.name")),
         ("architecture", architecture),
-        ("licence", meta.get("general.license")),
+        ("licence", meta.get("general.license", licence)),
         ("parameters", count_text(parameter_count(file))),
         ("layers", meta.get(f"{architecture}.block_count")),
         ("width", meta.get(f"{architecture}.embedding_length")),
