@@ -137,7 +137,9 @@ class Connection:
     async def close(self) -> None:
         """Close the socket and end the reader; idempotent."""
         try:
-            await self._socket.close()
+            # asyncio's transport.abort() fails so when the transport has closed by itself after draining.
+            with contextlib.suppress(AttributeError):
+                await self._socket.close()
         finally:
             self._reader.cancel()
             with contextlib.suppress(asyncio.CancelledError):

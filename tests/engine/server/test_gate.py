@@ -7,7 +7,6 @@ from http import HTTPStatus
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from ultra_engine.server.gate import Gate, Head, is_loopback
 
 TOKEN = "s3cret-token"
@@ -36,7 +35,8 @@ def test_a_unix_socket_has_one_name() -> None:
 
 
 @pytest.mark.parametrize(
-    "origin", ["https://evil.example", "http://localhost:8123", "http://127.0.0.1:8123", "null", "", "file://"]
+    "origin",
+    ["https://evil.example", "http://localhost:8123", "http://127.0.0.1:8123", "null", "", "file://"],
 )
 def test_cve_2025_52882_and_cve_2026_27977_no_origin_gets_in_not_even_null(origin: str) -> None:
     assert status(TCP, head(origin=(origin,))) == 403
@@ -72,7 +72,16 @@ def test_cve_2026_44211_loopback_is_no_authentication() -> None:
     assert status(UNIX, head(host="localhost", authorization=())) == 401
 
 
-WRONG = ["", "Bearer", "Bearer ", f"Basic {TOKEN}", TOKEN, f"Bearer {TOKEN}x", f"Bearer {TOKEN[:-1]}", "Bearer é"]
+WRONG = [
+    "",
+    "Bearer",
+    "Bearer ",
+    f"Basic {TOKEN}",
+    TOKEN,
+    f"Bearer {TOKEN}x",
+    f"Bearer {TOKEN[:-1]}",
+    "Bearer é",
+]
 
 
 @pytest.mark.parametrize("authorization", [*WRONG, "Bearer \ud800"])
@@ -124,7 +133,13 @@ def test_the_token_is_not_in_the_gates_repr() -> None:
 @pytest.mark.parametrize(
     ("host", "loopback"),
     [("127.0.0.1", True), ("127.9.9.9", True), ("::1", True), ("localhost", True)]
-    + [("0.0.0.0", False), ("::", False), ("192.168.1.2", False), ("localhost.evil.example", False), ("", False)],
+    + [
+        ("0.0.0.0", False),
+        ("::", False),
+        ("192.168.1.2", False),
+        ("localhost.evil.example", False),
+        ("", False),
+    ],
 )
 def test_175000_exposed_ollamas_only_loopback_is_loopback(host: str, loopback: bool) -> None:
     assert is_loopback(host) is loopback

@@ -3,7 +3,6 @@ from __future__ import annotations
 import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
-
 from ultra_engine.server.outbox import Outbox
 from ultra_sdk.protocol import Delta, Done, LogprobRow, Ping, Pong, Prefill, Queued, SampleDone, ServerMessage
 

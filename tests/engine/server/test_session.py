@@ -8,7 +8,6 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from ultra_engine import request as engine
 from ultra_engine.face import EngineInfo
 from ultra_engine.server.session import FINISHED_IDS, Abort, Order, Session, Submit
@@ -133,8 +132,16 @@ def test_an_infinite_temperature_is_refused(client: Client, number: bytes) -> No
 
 
 NONSENSE = [b"", b"{", b"[]", b"null", b"\xff\xfe", b'{"type":"create"}', b'{"id":"a"}', b"[" * 100_000]
-NONSENSE += [b'{"type":"attach","id":"a"}', b'{"type":7}', b'{"type":"cancel","id":[]}', b'{"type":"create","id":""}']
-NONSENSE += [b'{"type":"create","id":"%s","prompt":"x"}' % (b"a" * 129), b'{"type":"create","id":"a","prompt":NaN}']
+NONSENSE += [
+    b'{"type":"attach","id":"a"}',
+    b'{"type":7}',
+    b'{"type":"cancel","id":[]}',
+    b'{"type":"create","id":""}',
+]
+NONSENSE += [
+    b'{"type":"create","id":"%s","prompt":"x"}' % (b"a" * 129),
+    b'{"type":"create","id":"a","prompt":NaN}',
+]
 
 
 @pytest.mark.parametrize("frame", NONSENSE)
