@@ -222,7 +222,7 @@ async def _dial(address: Address, timeout: float) -> ClientConnection:
         if status == 401:
             raise Unauthorized(f"{address} does not accept the token", code="unauthorized") from error
         raise ConnectError(f"{address} refused the connection: HTTP {status}") from error
-    except (InvalidHandshake, InvalidURI) as error:
+    except (InvalidHandshake, InvalidURI, ValueError) as error:
         raise ConnectError(f"{address} is no Ultra server: {error}") from error
     except OSError as error:
         raise ConnectError(f"{address} cannot be reached: {error.strerror or error}") from error
