@@ -1,6 +1,6 @@
 """The `ultra` command: one module per subcommand, each with `add(subparsers)`.
 
-Errors become one line and exit code 1.
+A user's error is one line on stderr and exit code 1.
 """
 
 from __future__ import annotations
