@@ -35,7 +35,7 @@ class Reply:
 Script = Reply | Callable[[Request], Reply]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Job:
     request: Request
     sink: Sink
@@ -89,9 +89,12 @@ class ScriptedEngine:
     def cancel(self, request_id: str) -> None:
         with self._changed:
             self.cancels.append(request_id)
-            for job in [*self._jobs, *([self._running] if self._running else [])]:
-                if job.request.id == request_id:
-                    job.cancelled.set()
+            if self._running is not None and self._running.request.id == request_id:
+                self._running.cancelled.set()
+            waiting = [job for job in self._jobs if job.request.id == request_id]
+            for job in waiting:
+                self._jobs.remove(job)
+                _finish(job, "cancelled", Stats())
 
     def close(self) -> None:
         with self._changed:
@@ -160,9 +163,13 @@ class ScriptedEngine:
             if reply.fail is not None:
                 job.sink(reply.fail)
                 return
-        for sample in range(job.request.n):
-            job.sink(SampleDone(sample, finish))
-        job.sink(Done(finish, stats, job.request.sampling.seed or 0))
+        _finish(job, finish, stats)
+
+
+def _finish(job: _Job, finish: Finish, stats: Stats) -> None:
+    for sample in range(job.request.n):
+        job.sink(SampleDone(sample, finish))
+    job.sink(Done(finish, stats, job.request.sampling.seed or 0))
 
 
 def count_tokens(request: Request) -> int:

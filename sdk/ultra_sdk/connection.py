@@ -137,7 +137,9 @@ class Connection:
     async def close(self) -> None:
         """Close the socket and end the reader; idempotent."""
         try:
-            await self._socket.close()
+            # asyncio's transport.abort() fails so when the transport has closed by itself after draining.
+            with contextlib.suppress(AttributeError):
+                await self._socket.close()
         finally:
             self._reader.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -220,7 +222,7 @@ async def _dial(address: Address, timeout: float) -> ClientConnection:
         if status == 401:
             raise Unauthorized(f"{address} does not accept the token", code="unauthorized") from error
         raise ConnectError(f"{address} refused the connection: HTTP {status}") from error
-    except (InvalidHandshake, InvalidURI) as error:
+    except (InvalidHandshake, InvalidURI, ValueError) as error:
         raise ConnectError(f"{address} is no Ultra server: {error}") from error
     except OSError as error:
         raise ConnectError(f"{address} cannot be reached: {error.strerror or error}") from error

@@ -62,7 +62,6 @@ class Outbox:
             run = self._runs[key] = []
             self._queue.append(run)
         run.append(delta)
-        self._statuses.pop(delta.id, None)
 
     def _put_status(self, message: Queued | Prefill) -> None:
         waiting = self._statuses.get(message.id)

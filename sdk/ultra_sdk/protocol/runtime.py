@@ -95,7 +95,7 @@ def canonical(model: str) -> str:
 
 def _as_path(model: str) -> Path | None:
     path = Path(model).expanduser()
-    if path.is_absolute() or model.startswith((".", "~")) or path.exists():
+    if path.is_absolute() or model.startswith((".", "~")) or path.is_file():
         return path.resolve()
     return None
 
