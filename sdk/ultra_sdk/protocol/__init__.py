@@ -1,5 +1,6 @@
-"""The wire protocol, shared by the server and its clients."""
+"""The wire protocol, shared by the server and its clients; `runtime` is how they find each other."""
 
+from .merge import merge_deltas
 from .messages import (
     PROTOCOL_VERSION,
     SUBPROTOCOL,
@@ -60,4 +61,5 @@ __all__ = [
     "Terminal",
     "Timing",
     "Usage",
+    "merge_deltas",
 ]
