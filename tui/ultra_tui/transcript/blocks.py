@@ -46,6 +46,10 @@ class Block:
             self._strips = [to_strip(line, width, palette) for line in lines]
         return self._strips
 
+    def forget(self) -> None:
+        """Render anew the next time: what it shows has changed."""
+        self._look = None
+
     @property
     def kept(self) -> list[Strip]:
         """The strips of the last rendering, fresh or not."""
@@ -152,8 +156,8 @@ class UserBlock(Block):
         return [("▌ ", palette.user_bar), *line, (room, palette.user)]
 
 
-Kind = Literal["info", "warning", "error"]
-_SIGNS: dict[Kind, str] = {"info": "·", "warning": "▲", "error": "✕"}
+Kind = Literal["info", "stopped", "warning", "error"]
+_SIGNS: dict[Kind, str] = {"info": "", "stopped": "■ ", "warning": "▲ ", "error": "✕ "}
 
 
 class NoticeBlock(Block):
@@ -165,9 +169,10 @@ class NoticeBlock(Block):
         self.kind: Kind = kind
 
     def lines(self, width: int, palette: Palette) -> list[Line]:
-        style = {"info": palette.muted, "warning": palette.warning, "error": palette.error}[self.kind]
-        rows = wrap([(clean(self.text), style)], width - 2)
-        return [[(f"{_SIGNS[self.kind]} " if i == 0 else "  ", style), *row] for i, row in enumerate(rows)]
+        styles = {"info": palette.muted, "error": palette.error}
+        style, sign = styles.get(self.kind, palette.warning), _SIGNS[self.kind]
+        rows = wrap([(clean(self.text), style)], width - len(sign))
+        return [[(sign if i == 0 else " " * len(sign), style), *row] for i, row in enumerate(rows)]
 
 
 class DrawnBlock(Block):
