@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from time import monotonic
 from typing import Any
@@ -11,8 +12,8 @@ from textual.app import App, ComposeResult, SystemCommand
 from textual.binding import Binding
 from textual.screen import Screen
 from textual.widgets import Static
-
 from ultra_sdk import EngineError
+
 from ultra_tui.clock import Clock
 from ultra_tui.commands import Call, Unknown
 from ultra_tui.link import EngineLink
@@ -22,6 +23,7 @@ from ultra_tui.session import Outcome, Session
 from ultra_tui.slash import make_registry
 from ultra_tui.status import StatusLine
 from ultra_tui.text import clean
+from ultra_tui.themes import DARK, LIGHT
 from ultra_tui.transcript.blocks import DrawnBlock, Kind, NoticeBlock, UserBlock
 from ultra_tui.transcript.view import Transcript
 from ultra_tui.welcome import welcome_lines
@@ -49,6 +51,10 @@ class ChatApp(App[None]):
         self, link: EngineLink, options: Mapping[str, Any] | None = None, system: str | None = None
     ) -> None:
         super().__init__()
+        for theme in (DARK, LIGHT):
+            self.register_theme(theme)
+        if "TEXTUAL_THEME" not in os.environ:
+            self.theme = DARK.name
         self.engine = link
         self.session = Session(link, self, options, system)
         self.registry = make_registry(self)
@@ -72,10 +78,16 @@ class ChatApp(App[None]):
         self.clock.add(self.status.tick)
         self.status.meter = self.session.meter
         self.transcript.add(self._welcome)
+        self.app_resume_signal.subscribe(self, lambda _: self._repaint())
         self.prompt.focus()
         self.engine.on_change = self.engine_changed
         self.reconnect()
         self._hint_keys()
+
+    def _repaint(self) -> None:
+        """After Ctrl+Z and fg the terminal shows nothing of ours any more."""
+        self.screen.refresh(layout=True)
+        self.refresh(layout=True)
 
     async def on_unmount(self) -> None:
         self.engine.on_change = lambda: None
@@ -178,7 +190,7 @@ class ChatApp(App[None]):
                 self.prompt.accept()
                 command.run(argument)
             case Unknown(name):
-                self.notify(f"No command {name}. /help lists them; a space first sends it as text.", markup=False)
+                self.notify(f"No command {name}; with a space before it, it is sent as text.", markup=False)
             case None:
                 self.prompt.accept()
                 self.session.say(event.text.strip("\n"))

@@ -63,7 +63,7 @@ class Registry:
         return [self.commands[name] for name in sorted(self.commands) if name.startswith(text[1:])]
 
     def complete(self, text: str) -> str:
-        """The text as far as it is unambiguous; a name that is complete gets a space if it takes an argument."""
+        """The text as far as it is unambiguous; a whole name that takes an argument gets a space."""
         matches = self.matches(text)
         if not matches:
             return text

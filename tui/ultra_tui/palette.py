@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from pygments.token import Token
 from rich.style import Style
@@ -83,11 +84,11 @@ def make_palette(variables: Mapping[str, str]) -> Palette:
     def blend(color: Color, amount: float) -> Color:
         return ground if ansi else ground.blend(color, amount, alpha=1.0)
 
-    def style(color: Color, back: Color = ground, **marks: bool) -> Style:
+    def style(color: Color, back: Color = ground, **marks: Any) -> Style:
         return Style(color=color.rich_color, bgcolor=back.rich_color, **marks)
 
     def named(name: str) -> Color:
-        return Color.parse(variables.get(f"text-{name}", variables[name]))
+        return Color.parse(variables[name])
 
     raised, tinted = blend(fore, 0.055), blend(Color.parse(variables["primary"]), 0.13)
     dim = fore if ansi else ground.blend(fore, 0.58, alpha=1.0)
@@ -105,12 +106,12 @@ def make_palette(variables: Mapping[str, str]) -> Palette:
         rule=style(blend(fore, 0.25)),
         inline_code=style(named("accent"), raised),
         code=style(fore, raised),
-        code_label=style(dim, raised, italic=True),
+        code_label=style(dim, raised),
         keyword=style(named("primary"), raised, bold=True),
         string=style(named("success"), raised),
         number=style(named("warning"), raised),
         name=style(named("accent"), raised),
-        builtin=style(named("secondary") if ansi else blend(named("primary"), 0.8), raised),
+        builtin=style(named("secondary"), raised),
         comment=style(dim, raised, italic=True),
         ok=style(named("success")),
         warning=style(named("warning")),

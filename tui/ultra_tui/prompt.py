@@ -52,7 +52,11 @@ class Prompt(TextArea):
 
     def __init__(self, id: str | None = None) -> None:
         super().__init__(
-            id=id, soft_wrap=True, tab_behavior="focus", placeholder="Ask anything", highlight_cursor_line=False
+            id=id,
+            soft_wrap=True,
+            tab_behavior="focus",
+            placeholder="Ask anything",
+            highlight_cursor_line=False,
         )
         self.sent = History()
         self.pastes = Pastes()

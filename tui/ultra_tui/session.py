@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from ultra_sdk import ChatMessage, Delta, Done, EngineError, PromptTooLong
+
 from ultra_tui.link import EngineLink
 from ultra_tui.meter import Meter
 
@@ -50,7 +51,11 @@ class Session:
     """Sends what is said, one turn at a time, with the whole conversation each time."""
 
     def __init__(
-        self, link: EngineLink, view: View, options: Mapping[str, Any] | None = None, system: str | None = None
+        self,
+        link: EngineLink,
+        view: View,
+        options: Mapping[str, Any] | None = None,
+        system: str | None = None,
     ) -> None:
         self.link = link
         self.meter = Meter()

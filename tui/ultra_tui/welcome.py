@@ -35,7 +35,8 @@ def welcome_lines(model: str, context: int, width: int, palette: Palette) -> lis
         about[1].append((f" · {context:,} tokens of context", palette.muted))
     lines: list[Line] = [[]]
     if _LOGO_WIDTH + 3 + max(line_width(line) for line in about) <= width:
-        lines += [[(row, palette.brand), ("   ", palette.text), *side] for row, side in zip(_LOGO, about, strict=True)]
+        for row, side in zip(_LOGO, about, strict=True):
+            lines.append([(row, palette.brand), ("   ", palette.text), *side])
     else:
         lines += [row for line in about for row in wrap(line, width)]
     hints = "Ask anything. Esc stops an answer, Alt+Enter begins a new line, /help tells the rest."

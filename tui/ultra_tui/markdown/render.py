@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from markdown_it.tree import SyntaxTreeNode
+from rich.cells import cell_len
+from rich.style import Style
 
 from ultra_tui.markdown.highlight import Highlighter, Tokens
 from ultra_tui.markdown.inline import inline_runs
@@ -12,6 +14,7 @@ from ultra_tui.markdown.table import table_lines
 from ultra_tui.palette import Palette
 from ultra_tui.text import TAB, Line, Run, fold, line_width, wrap
 
+_TITLE = Style(underline=True)
 _BULLETS = ("•", "◦", "▪")
 _DEEPEST = 12
 """Nesting beyond which blocks are no longer indented."""
@@ -36,7 +39,9 @@ def code_line(tokens: Tokens, width: int, palette: Palette) -> list[Line]:
 
 def code_label(name: str, width: int, palette: Palette) -> Line:
     """The first row of a code block's panel, which names its language."""
-    return _panel([(name[: max(0, width - 2)], palette.code_label)], width, palette)
+    label = name[: max(0, width - 2)]
+    room = " " * max(1, width - 1 - cell_len(label))
+    return [(room, palette.code), (label, palette.code_label), (" ", palette.code)]
 
 
 def _panel(line: Line, width: int, palette: Palette) -> Line:
@@ -77,9 +82,7 @@ class _Renderer:
         palette = self._palette
         match node.type:
             case "heading":
-                style = palette.heading.update_link(None)
-                if node.tag == "h1":
-                    style += palette.link
+                style = palette.heading + _TITLE if node.tag == "h1" else palette.heading
                 return wrap(inline_runs(node.children[0], style, palette), width)
             case "bullet_list" | "ordered_list":
                 return self._list(node, width, depth)

@@ -15,9 +15,8 @@ from textual.strip import Strip
 
 from ultra_tui.clock import Clock
 from ultra_tui.palette import make_palette
-from ultra_tui.text import Line
 from ultra_tui.transcript.answer import Answer
-from ultra_tui.transcript.blocks import MARGIN, Block, Look, to_strip
+from ultra_tui.transcript.blocks import MARGIN, Block, Look
 from ultra_tui.transcript.chip import overlay_chip, overlay_selection
 from ultra_tui.transcript.layout import Layout
 
@@ -30,7 +29,10 @@ class Transcript(ScrollView, can_focus=True):
 
     DEFAULT_CSS = """
     Transcript { height: 1fr; background: $background; overflow-x: hidden;
-                 scrollbar-gutter: stable; scrollbar-size-vertical: 1; }
+                 scrollbar-gutter: stable; scrollbar-size-vertical: 1;
+                 scrollbar-color: $foreground 20%; scrollbar-color-hover: $foreground 40%;
+                 scrollbar-color-active: $primary; scrollbar-background: $background;
+                 scrollbar-background-hover: $background; scrollbar-background-active: $background; }
     """
 
     def __init__(self, id: str | None = None) -> None:
