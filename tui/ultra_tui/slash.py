@@ -70,7 +70,7 @@ class _Actions:
         app = self._app
         if not name:
             hello = app.engine.hello
-            known = f"{hello.model}, {hello.context_tokens:,} tokens of context" if hello else "No engine yet."
+            known = f"{hello.model}, {hello.context_tokens:,} tokens of context" if hello else "No engine yet"
             self._say(known)
             return
         if app.session.busy:

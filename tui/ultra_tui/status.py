@@ -40,7 +40,7 @@ def context_words(meter: Meter, short: bool) -> str:
     if not total:
         return ""
     if short:
-        return f"{used / total:.0%} of context"
+        return f"{used / total:.0%} context"
     return f"context {used:,} / {total:,} ({used / total:.0%})"
 
 
@@ -48,11 +48,13 @@ def status_parts(meter: Meter, width: int, queued: int = 0) -> list[str]:
     """The parts that fit ``width`` cells with two spaces between them; the less important ones yield."""
     rate = per_second(meter.rate) if meter.rate is not None else ""
     first = f"first token {seconds(meter.ttft)}" if meter.ttft is not None else ""
+    ttft = first.replace("first token", "ttft")
     waiting = f"{queued} queued" if queued else ""
     for parts in (
         [state_words(meter), waiting, rate, first, context_words(meter, short=False)],
         [state_words(meter), waiting, rate, first, context_words(meter, short=True)],
-        [state_words(meter), waiting, rate, context_words(meter, short=True)],
+        [state_words(meter), waiting, rate, ttft, context_words(meter, short=True)],
+        [state_words(meter), rate, ttft, context_words(meter, short=True)],
         [state_words(meter), rate],
         [state_words(meter)],
     ):

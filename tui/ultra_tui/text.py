@@ -30,6 +30,14 @@ _CLOSING = "\u3001\u3002\uff0c\uff01\uff1f\uff1b\uff1a\u300d\u300f\uff09\u3011"
 _WORD = re.compile(rf" +|[{_WIDE}][{_CLOSING}]*|[^ {_WIDE}]+")
 
 
+# A joiner that joins no two symbols: terminals and width tables disagree about what follows it.
+_LOOSE_JOINER = re.compile("(?<![^\x00-\u2000])\u200d|\u200d(?![^\x00-\u2000])")
+
+
+def _joined(text: str) -> str:
+    return _LOOSE_JOINER.sub("", text) if "\u200d" in text else text
+
+
 def clean(text: str) -> str:
     """Drop everything but printable characters, tabs and line feeds. Works character by character, so
     that cleaning pieces and cleaning the whole give the same text."""
@@ -53,8 +61,9 @@ def _break_row(text: str, start: int, width: int) -> list[tuple[int, int]]:
             at += len(word)
             used += size
             continue
-        if used + size > width and end > row:
-            rows.append((row, end))
+        if used + size > width and used:
+            if end > row:
+                rows.append((row, end))
             row, used = at, 0
         if size > width:
             for length, size in _pieces(word, width):
@@ -88,7 +97,7 @@ def break_spans(text: str, width: int) -> list[tuple[int, int]]:
 def wrap(runs: list[Run], width: int) -> list[Line]:
     """Wrap styled text, whose line feeds are kept, to rows of at most ``width`` cells."""
     width = max(2, width)
-    runs = [(text.replace("\t", " " * TAB), style) for text, style in runs]
+    runs = [(_joined(text.replace("\t", " " * TAB)), style) for text, style in runs]
     spans = break_spans("".join(text for text, _ in runs), width)
     lines: list[Line] = []
     index, base = 0, 0
@@ -114,7 +123,7 @@ def fold(runs: list[Run], width: int) -> list[Line]:
     width = max(2, width)
     lines: list[Line] = [[]]
     used = 0
-    for text, style in runs:
+    for text, style in ((_joined(text), style) for text, style in runs):
         if used + cell_len(text) <= width:
             lines[-1].append((text, style))
             used += cell_len(text)

@@ -33,7 +33,8 @@ class Highlighter:
     def __init__(self, language: str) -> None:
         self._lexer = _lexer(language)
         self._stack = ["root"]
-        self._stateful = isinstance(self._lexer, RegexLexer)
+        # Lexers with a context class of their own cannot be driven with the plain one.
+        self._stateful = isinstance(self._lexer, RegexLexer) and not isinstance(self._lexer, ExtendedRegexLexer)
         self._in_comment = False
 
     def line(self, text: str) -> Tokens:
@@ -75,7 +76,7 @@ class Highlighter:
             try:
                 tokens = ExtendedRegexLexer.get_tokens_unprocessed(self._lexer, context=context)
                 found = _without_feed((kind, piece) for _, kind, piece in tokens)
-            except TypeError:  # this lexer has callbacks that know no context
+            except Exception:  # it has callbacks that know no context: from now on line by line
                 self._stateful = False
             else:
                 self._stack = context.stack
