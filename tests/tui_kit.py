@@ -9,7 +9,6 @@ from typing import Any
 from textual.app import App
 from textual.pilot import Pilot
 from textual.strip import Strip
-
 from ultra_sdk import connect
 from ultra_sdk.testing import FakeEngine
 from ultra_tui.app import ChatApp
@@ -65,9 +64,14 @@ async def until(pilot: Pilot[Any], condition: Callable[[], object], seconds: flo
     raise AssertionError("it did not happen in time")
 
 
+async def enter(app: ChatApp, pilot: Pilot[None], text: str) -> None:
+    """Put a text into the prompt at once and press Enter."""
+    app.prompt.paste(text)
+    await pilot.press("enter")
+
+
 async def ask(app: ChatApp, pilot: Pilot[None], question: str) -> None:
     """Type and send a question and wait for the end of the answer."""
-    app.prompt.paste(question)
-    await pilot.press("enter")
+    await enter(app, pilot, question)
     await until(pilot, lambda: not app.session.busy)
     await until(pilot, lambda: app.clock is not None and not app.clock.running)

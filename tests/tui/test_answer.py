@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from tui_kit import palette
 from ultra_tui.transcript.answer import Answer
 from ultra_tui.transcript.blocks import Block, CodeBlock

@@ -3,7 +3,6 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from ultra_tui.commands import Call, Command, Registry, Unknown
 
 NAMES = ("new", "newest", "help", "model")

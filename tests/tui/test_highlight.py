@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import pytest
 from pygments.token import Token
-
 from ultra_tui.markdown.highlight import LONGEST, Highlighter, Tokens
 
 

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-
 from ultra_tui.transcript.blocks import Block
 from ultra_tui.transcript.layout import Layout
 

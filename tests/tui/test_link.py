@@ -3,7 +3,6 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-
 from tui_kit import link_to
 from ultra_sdk import ConnectError
 from ultra_sdk.testing import FakeEngine

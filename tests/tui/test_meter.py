@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import pytest
-
 from ultra_sdk.protocol import Delta, Done, Prefill, Queued, Timing, Usage
 from ultra_tui.meter import Meter, per_second, seconds
 

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-
 from ultra_tui.pastes import Pastes, is_long
 
 TEXTS = st.text(st.sampled_from("ab\n[]#Pasted 2lines"), min_size=1, max_size=40)

@@ -3,7 +3,6 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from tui_kit import palette, plain
 from ultra_tui.markdown.render import code_line, render_markdown
 from ultra_tui.text import line_width

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Callable
 
 import pytest
-
 from tui_kit import link_to
 from ultra_sdk import ChatMessage
 from ultra_sdk.protocol import Error

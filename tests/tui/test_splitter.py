@@ -3,7 +3,6 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from ultra_tui.markdown.parse import parse
 from ultra_tui.markdown.splitter import Closed, FenceClosed, FenceLine, FenceOpened, Piece, Splitter, language
 

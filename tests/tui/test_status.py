@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
-
 from ultra_tui.meter import Meter
 from ultra_tui.status import state_words, status_parts
 

@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.style import Style
-
 from ultra_tui.text import break_spans, clean, fold, line_width, wrap
 
 STYLE = Style()
