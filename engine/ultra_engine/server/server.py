@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import signal
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from http import HTTPStatus
 from typing import Any
 
@@ -67,7 +68,7 @@ class Server:
         """
         loop = asyncio.get_running_loop()
         self._last_busy = loop.time()
-        async with await self._listen() as listener:
+        async with await self._listen() as listener, self._openai():
             try:
                 self._claim.publish(self.bridge.info.model)
                 on_ready()
@@ -75,6 +76,22 @@ class Server:
             finally:
                 self._claim.withdraw()
                 await self._leave(listener)
+
+    @contextlib.asynccontextmanager
+    async def _openai(self) -> AsyncIterator[None]:
+        """The HTTP endpoint beside us, if the claim has a socket for it."""
+        if self._claim.http is None:
+            yield
+            return
+        from .openai.endpoint import Endpoint
+
+        endpoint = Endpoint(self.bridge, self._claim.token, self._claim.http)
+        task = asyncio.create_task(endpoint.run())
+        try:
+            yield
+        finally:
+            endpoint.stop()
+            await task
 
     def handle_signals(self) -> None:
         """Let SIGTERM and SIGINT stop us."""
