@@ -24,6 +24,8 @@ from .link import CLOSE_SECONDS, WRITE_SECONDS, Link
 from .session import MAX_MESSAGE_BYTES
 
 PATH = "/v1"
+OPEN_SECONDS = 5.0
+"""For the opening handshake."""
 DRAIN_SECONDS = 1.0
 """What is nearly done may end by itself when the server is asked to leave."""
 
@@ -108,7 +110,7 @@ class Server:
             "subprotocols": [Subprotocol(SUBPROTOCOL)],
             "compression": None,
             "server_header": None,
-            "open_timeout": 5,
+            "open_timeout": OPEN_SECONDS,
             "ping_interval": 20,
             "ping_timeout": 20,
             "close_timeout": CLOSE_SECONDS,
