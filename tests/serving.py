@@ -32,6 +32,11 @@ class Served:
         return self.claim.place.removeprefix("unix:")
 
     @property
+    def http(self) -> str:
+        assert self.claim.http is not None
+        return f"http://127.0.0.1:{self.claim.http.getsockname()[1]}"
+
+    @property
     def headers(self) -> dict[str, str]:
         return {"Authorization": f"Bearer {self.claim.token}"}
 
@@ -45,9 +50,10 @@ async def serving(
     write_seconds: float = 30.0,
     drain_seconds: float = 0.0,
     max_queue: int = 256,
+    openai: bool = False,
 ) -> AsyncIterator[Served]:
     """Runs until the block is left; stopping it earlier is fine."""
-    with Claim("scripted", port) as claim:
+    with Claim("scripted", port, openai_port=0 if openai else None) as claim:
         engine = ScriptedEngine(script, max_queue=max_queue)
         server = Server(
             engine, claim, idle_exit=idle_exit, write_seconds=write_seconds, drain_seconds=drain_seconds

@@ -77,6 +77,7 @@ class Connection:
         self.address = address
         self.leaving = False
         """The server said goaway: what runs may end, nothing new is accepted."""
+        self._closing = False
         self._socket = socket
         self._mailboxes: dict[str, Mailbox] = {}
         self._reader = asyncio.create_task(self._read(), name=f"ultra reader {address}")
@@ -105,7 +106,10 @@ class Connection:
         return not self.leaving and not self._reader.done()
 
     def register(self, request_id: str) -> Mailbox:
-        assert request_id not in self._mailboxes, f"{request_id} is already running"
+        if request_id in self._mailboxes:
+            raise InvalidRequest(
+                f"a request with the id {request_id} is running", code="duplicate_id", request_id=request_id
+            )
         mailbox = self._mailboxes[request_id] = Mailbox(request_id)
         return mailbox
 
@@ -115,13 +119,18 @@ class Connection:
 
     async def send(self, message: ClientMessage) -> None:
         """Send one message. Raises `InvalidRequest` if it is too long for the server, `ConnectionLost`."""
-        data = _encode(message)
+        request_id = message.id if isinstance(message, Create) else None
+        try:
+            data = _encode(message)
+        except UnicodeEncodeError as error:  # half of a surrogate pair
+            problem = f"the request holds text that is not valid Unicode: {error}"
+            raise InvalidRequest(problem, code="invalid_request", request_id=request_id) from error
         limit = self.hello.limits.max_message_bytes
         if len(data) > limit:
             raise InvalidRequest(
                 f"the request has {len(data)} bytes, the server takes at most {limit}",
                 code="message_too_large",
-                request_id=message.id if isinstance(message, Create) else None,
+                request_id=request_id,
             )
         await self.send_raw(data)
 
@@ -136,6 +145,7 @@ class Connection:
 
     async def close(self) -> None:
         """Close the socket and end the reader; idempotent."""
+        self._closing = True
         try:
             # asyncio's transport.abort() fails so when the transport has closed by itself after draining.
             with contextlib.suppress(AttributeError):
@@ -151,7 +161,7 @@ class Connection:
         from websockets.exceptions import ConnectionClosed, ConnectionClosedOK
 
         failure: type[EngineError] = ConnectionLost
-        reason = "we closed the connection"
+        reason = "the client was closed"
         try:
             while True:
                 self._sort(await self._socket.recv(decode=False))
@@ -163,6 +173,8 @@ class Connection:
             failure, reason = ProtocolError, str(error)
             self._socket.transport.abort()
         finally:
+            if self._closing:
+                failure, reason = ConnectionLost, "the client was closed"
             for mailbox in self._mailboxes.values():
                 mailbox.fail(failure(reason))
 

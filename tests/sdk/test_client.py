@@ -10,7 +10,6 @@ import pytest
 from ultra_sdk import (
     ChatMessage,
     Client,
-    ConnectError,
     ConnectionLost,
     Delta,
     Done,
@@ -24,7 +23,6 @@ from ultra_sdk import (
     Sampling,
     StreamTruncated,
     Timeout,
-    Unauthorized,
     connect,
 )
 from ultra_sdk.client import build
@@ -201,68 +199,6 @@ async def test_a_lost_connection_ends_every_stream_on_it() -> None:
     assert [type(result) for result in results] == [ConnectionLost] * 3
 
 
-async def test_a_wrong_token_is_unauthorized() -> None:
-    with FakeEngine() as fake:
-        with pytest.raises(Unauthorized) as refused:
-            async with connect(unix=fake.unix, token="wrong"):
-                pass
-        assert "wrong" not in str(refused.value)
-
-
-@pytest.mark.parametrize("where", [{"unix": "/nowhere.sock"}, {"url": "127.0.0.1:1"}, {"url": "ws://[x"}])
-async def test_nobody_there_is_a_connect_error(where: dict[str, str]) -> None:
-    with pytest.raises(ConnectError):
-        async with connect(**where):  # type: ignore[arg-type]
-            pass
-
-
-async def test_something_else_there_is_a_connect_error() -> None:
-    async def rude(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(b"220 mail.example ESMTP\r\n")
-        writer.close()
-
-    server = await asyncio.start_server(rude, "127.0.0.1", 0)
-    async with server:
-        port = server.sockets[0].getsockname()[1]
-        with pytest.raises(ConnectError, match="is no Ultra server"):
-            async with connect(url=f"ws://127.0.0.1:{port}", token="t"):
-                pass
-
-
-async def test_a_server_that_says_nothing_runs_into_the_connect_timeout() -> None:
-    silent = asyncio.Event()
-
-    async def wait(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await silent.wait()
-        writer.close()
-
-    server = await asyncio.start_server(wait, "127.0.0.1", 0)
-    async with server:
-        port = server.sockets[0].getsockname()[1]
-        with pytest.raises(ConnectError, match="did not answer within 0.3 s"):
-            async with connect(url=f"ws://127.0.0.1:{port}", token="t", timeout=Timeout(connect=0.3)):
-                pass
-        silent.set()
-
-
-async def test_a_redirect_does_not_get_our_token() -> None:
-    asked: list[bytes] = []
-
-    async def redirect(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        asked.append(await reader.readuntil(b"\r\n\r\n"))
-        port = writer.get_extra_info("sockname")[1]
-        writer.write(f"HTTP/1.1 302 Found\r\nLocation: ws://localhost:{port}/v1\r\n\r\n".encode())
-        writer.close()
-
-    server = await asyncio.start_server(redirect, "127.0.0.1", 0)
-    async with server:
-        port = server.sockets[0].getsockname()[1]
-        with pytest.raises(ConnectError, match="HTTP 302"):
-            async with connect(url=f"ws://127.0.0.1:{port}", token="t"):
-                pass
-    assert len(asked) == 1
-
-
 async def test_misuse_is_told_in_words() -> None:
     with FakeEngine() as fake:
         client = dial(fake)
@@ -297,6 +233,41 @@ async def test_too_big_a_request_is_refused_before_it_is_sent() -> None:
                 await engine.generate("x" * (9 * 2**20))
             assert refused.value.code == "message_too_large"
             assert (await engine.generate("x")).text == "Hello."
+
+
+async def test_tokens_that_keep_coming_do_not_extend_the_deadline() -> None:
+    with FakeEngine(SLOW) as fake:
+        async with dial(fake) as engine:
+            with pytest.raises(RequestError, match="did not end within 0.3 s"):
+                await engine.generate("x", timeout=Timeout(total=0.3))
+
+
+async def test_half_a_surrogate_pair_is_an_invalid_request() -> None:
+    with FakeEngine() as fake:
+        async with dial(fake) as engine:
+            with pytest.raises(InvalidRequest, match="not valid Unicode"):
+                await engine.generate("\ud800")
+            assert (await engine.generate("x")).text == "Hello."
+
+
+async def test_an_id_that_is_running_is_refused() -> None:
+    with FakeEngine(SLOW) as fake:
+        async with dial(fake) as engine, engine.stream("x", id="same"):
+            with pytest.raises(InvalidRequest, match="is running") as refused:
+                await engine.generate("x", id="same")
+            assert refused.value.code == "duplicate_id"
+
+
+async def test_closing_the_client_ends_its_streams_and_says_so() -> None:
+    with FakeEngine(Answer(["half"], then="hang")) as fake:
+        engine = await dial(fake).__aenter__()
+        task = asyncio.create_task(engine.generate("x"))
+        while not fake.creates:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.05)
+        await engine.aclose()
+        with pytest.raises(ConnectionLost, match="the client was closed"):
+            await task
 
 
 def test_options_become_the_wire_message() -> None:

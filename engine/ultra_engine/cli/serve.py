@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import importlib.util
+import os
 import signal
 from typing import Any
 
 from ultra_sdk.protocol.runtime import DEFAULT_MODEL
+
+from ..errors import ServerError
 
 
 def add(subparsers: Any) -> None:
@@ -28,6 +32,20 @@ def add(subparsers: Any) -> None:
         help="listen on 127.0.0.1 instead of a Unix socket (no port: any free one)",
     )
     parser.add_argument(
+        "--openai",
+        nargs="?",
+        type=_port,
+        const=8080,
+        metavar="PORT",
+        help="also serve OpenAI's HTTP API on 127.0.0.1 (no port: 8080)",
+    )
+    parser.add_argument(
+        "--token",
+        type=_secret,
+        default=os.environ.get("ULTRA_TOKEN"),
+        help="the clients' key instead of a random one (better: in ULTRA_TOKEN, which ps does not show)",
+    )
+    parser.add_argument(
         "--idle-exit", type=_positive, metavar="SECONDS", help="leave after so long without clients"
     )
     parser.add_argument("--context", type=_count, metavar="N", help="positions of the context")
@@ -46,7 +64,9 @@ def run(args: argparse.Namespace) -> int:
     from ..server.claim import Claim
 
     signal.signal(signal.SIGTERM, _terminated)  # while the model loads; later the server has its own
-    with Claim(args.model, args.tcp) as claim:
+    if args.openai is not None:
+        _require_openai()
+    with Claim(args.model, args.tcp, openai_port=args.openai, token=args.token) as claim:
         # Imported with the claim in hand: a second server is refused before it loads torch.
         from ..engine import Engine
 
@@ -64,7 +84,25 @@ async def _serve(engine: Any, claim: Any, idle_exit: float | None) -> None:
 
     server = Server(engine, claim, idle_exit=idle_exit)
     server.handle_signals()
-    await server.run(lambda: print(f"serving {engine.info.model} on {claim.place}", flush=True))
+
+    def ready() -> None:
+        print(f"serving {engine.info.model} on {claim.place}", flush=True)
+        if claim.http is not None:
+            port = claim.http.getsockname()[1]
+            print(f"OpenAI's API is on http://127.0.0.1:{port}/v1, its key in {claim.file}", flush=True)
+
+    await server.run(ready)
+
+
+def _require_openai() -> None:
+    if any(importlib.util.find_spec(name) is None for name in ("starlette", "uvicorn")):
+        raise ServerError("OpenAI's API is not installed here: pip install 'ultra-chat[openai]'")
+
+
+def _secret(text: str) -> str:
+    if not text or not text.isascii() or not text.isprintable() or " " in text:
+        raise argparse.ArgumentTypeError("printable ASCII without spaces")
+    return text
 
 
 def _port(text: str) -> int:

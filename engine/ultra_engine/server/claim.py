@@ -38,12 +38,23 @@ LOCK_SECONDS = 0.5
 class Claim:
     """The lock, the bound socket and the runtime file of one server; a context manager.
 
-    ``port`` is None for a Unix socket, 0 for any free port on ``host``. Entering raises `ServerError`.
+    ``port`` is None for a Unix socket, 0 for any free port on ``host``; ``openai_port`` is that of the HTTP
+    endpoint, None for none. ``token`` replaces the random one. Entering raises `ServerError`.
     """
 
-    def __init__(self, name: str, port: int | None = None, host: str = "127.0.0.1") -> None:
+    def __init__(
+        self,
+        name: str,
+        port: int | None = None,
+        host: str = "127.0.0.1",
+        openai_port: int | None = None,
+        token: str | None = None,
+    ) -> None:
         self.name = canonical(name)
-        self.token = secrets.token_urlsafe(32)
+        self.token = token or secrets.token_urlsafe(32)
+        self.http: socket.socket | None = None
+        """Bound for the OpenAI endpoint, if there is to be one."""
+        self._openai_port = openai_port
         self._host = host
         self._port = port
         self._folder = runtime_dir()
@@ -87,6 +98,11 @@ class Claim:
         """Where we listen, for people."""
         return f"unix:{self._unix}" if self._unix is not None else f"ws://{self._host}:{self.port}"
 
+    @property
+    def file(self) -> Path:
+        """The runtime file, once published."""
+        return info_path(self.name, self._folder)
+
     def publish(self, model: str) -> None:
         """Write the runtime file: from now on clients find us. Raises `ServerError`."""
         info = RuntimeInfo(
@@ -108,48 +124,55 @@ class Claim:
 
     def withdraw(self) -> None:
         """Remove the runtime file: nobody new should come."""
-        info_path(self.name, self._folder).unlink(missing_ok=True)
+        self.file.unlink(missing_ok=True)
 
     def _acquire(self) -> None:
         try:
             self._lock.acquire()
         except filelock.Timeout:
-            info = read_info(info_path(self.name, self._folder))
+            info = read_info(self.file)
             who = f"pid {info.pid}" if info is not None else "it is still starting"
             raise ServerError(f"a server of {self.name} is already running ({who})") from None
 
     def _bind(self) -> None:
         self.withdraw()
-        try:
-            if self._port is None:
-                self._bind_unix()
-            else:
-                self._bind_tcp(self._port)
-        except OSError as error:
-            where = f"port {self._port}" if self._port is not None else str(self._unix)
-            raise ServerError(f"cannot listen on {where}: {error.strerror or error}") from error
+        if self._port is None:
+            self._bind_unix()
+        else:
+            self._socket = _bind_tcp(self._host, self._port)
+        if self._openai_port is not None:
+            self.http = _bind_tcp("127.0.0.1", self._openai_port)
 
     def _bind_unix(self) -> None:
         if not hasattr(socket, "AF_UNIX"):
             raise ServerError("there are no Unix sockets here: use --tcp")
-        self._unix = socket_path(self.name, self._folder)
-        private_dir(self._unix.parent)
-        self._unix.unlink(missing_ok=True)
+        self._unix = path = socket_path(self.name, self._folder)
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._socket.bind(str(self._unix))
-        self._unix.chmod(0o600)  # until here the folder's 0700 protects it
-
-    def _bind_tcp(self, port: int) -> None:
-        family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
-        self._socket = socket.socket(family, socket.SOCK_STREAM)
-        if os.name == "posix":  # elsewhere this option lets two servers share one port
-            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self._socket.bind((self._host, port))
+        try:
+            private_dir(path.parent)
+            path.unlink(missing_ok=True)
+            self._socket.bind(str(path))
+            path.chmod(0o600)  # until here the folder's 0700 protects it
+        except OSError as error:
+            raise ServerError(f"cannot listen on {path}: {error.strerror or error}") from error
 
     def _clean(self) -> None:
         self.withdraw()
-        if self._socket is not None:
-            self._socket.close()
+        for bound in (self._socket, self.http):
+            if bound is not None:
+                bound.close()
         if self._unix is not None:
             self._unix.unlink(missing_ok=True)
         self._lock.release()
+
+
+def _bind_tcp(host: str, port: int) -> socket.socket:
+    bound = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        if os.name == "posix":  # elsewhere this option lets two servers share one port
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind((host, port))
+    except OSError as error:
+        bound.close()
+        raise ServerError(f"cannot listen on port {port}: {error.strerror or error}") from error
+    return bound

@@ -110,6 +110,7 @@ class Link:
         self._flushed.set()
 
     async def _drop(self) -> None:
+        self._obey(self._session.disconnect())  # at once: saying goodbye may take its time
         log.warning("dropped a client that took nothing for %g s", self._write_seconds)
         with contextlib.suppress(TimeoutError, ConnectionClosed):
             async with asyncio.timeout(CLOSE_SECONDS):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import signal
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from http import HTTPStatus
 from typing import Any
 
@@ -23,6 +24,8 @@ from .link import CLOSE_SECONDS, WRITE_SECONDS, Link
 from .session import MAX_MESSAGE_BYTES
 
 PATH = "/v1"
+OPEN_SECONDS = 5.0
+"""For the opening handshake."""
 DRAIN_SECONDS = 1.0
 """What is nearly done may end by itself when the server is asked to leave."""
 
@@ -67,7 +70,7 @@ class Server:
         """
         loop = asyncio.get_running_loop()
         self._last_busy = loop.time()
-        async with await self._listen() as listener:
+        async with await self._listen() as listener, self._openai():
             try:
                 self._claim.publish(self.bridge.info.model)
                 on_ready()
@@ -75,6 +78,22 @@ class Server:
             finally:
                 self._claim.withdraw()
                 await self._leave(listener)
+
+    @contextlib.asynccontextmanager
+    async def _openai(self) -> AsyncIterator[None]:
+        """The HTTP endpoint beside us, if the claim has a socket for it."""
+        if self._claim.http is None:
+            yield
+            return
+        from .openai.endpoint import Endpoint
+
+        endpoint = Endpoint(self.bridge, self._claim.token, self._claim.http)
+        task = asyncio.create_task(endpoint.run())
+        try:
+            yield
+        finally:
+            endpoint.stop()
+            await task
 
     def handle_signals(self) -> None:
         """Let SIGTERM and SIGINT stop us."""
@@ -91,7 +110,7 @@ class Server:
             "subprotocols": [Subprotocol(SUBPROTOCOL)],
             "compression": None,
             "server_header": None,
-            "open_timeout": 5,
+            "open_timeout": OPEN_SECONDS,
             "ping_interval": 20,
             "ping_timeout": 20,
             "close_timeout": CLOSE_SECONDS,

@@ -6,7 +6,7 @@ import math
 from typing import Any, cast, get_args
 
 import msgspec
-from ultra_sdk import protocol as wire
+import ultra_sdk.protocol as wire
 
 from .. import request as engine
 from ..errors import RequestError

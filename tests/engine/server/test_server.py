@@ -4,80 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import socket
 import stat
 import time
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
-from serving import Served, server_process, serving
+from serving import serving
 from ultra_engine.server.session import MAX_MESSAGE_BYTES
 from ultra_engine.testing import Reply
 from ultra_sdk.protocol import (
-    SUBPROTOCOL,
     Cancel,
     Create,
     Delta,
     Done,
     Failed,
     Fault,
-    Goaway,
     Hello,
     Ping,
     Pong,
     Queued,
     SampleDone,
-    ServerMessage,
 )
-from ultra_sdk.protocol.runtime import RuntimeInfo, read_info, running
-from websockets.asyncio.client import ClientConnection, connect, unix_connect
+from ultra_sdk.protocol.runtime import read_info
 from websockets.exceptions import ConnectionClosed, InvalidStatus
-from websockets.typing import Subprotocol
+from wire_client import dial, get, hear, say, until_terminal
 
 SLOW = Reply([f"w{number} " for number in range(500)], delay=0.02)
-
-
-def dial(served: Served, **settings: Any) -> Any:
-    settings = {"subprotocols": [Subprotocol(SUBPROTOCOL)], "compression": None, **settings}
-    settings.setdefault("additional_headers", served.headers)
-    if served.claim.port is None:
-        return unix_connect(served.unix, "ws://localhost/v1", **settings)
-    return connect(f"{served.claim.place}/v1", proxy=None, **settings)
-
-
-async def hear(socket: ClientConnection) -> ServerMessage:
-    async with asyncio.timeout(10):
-        return msgspec.json.decode(await socket.recv(), type=ServerMessage)
-
-
-async def say(socket: ClientConnection, message: Any) -> None:
-    await socket.send(msgspec.json.encode(message), text=True)
-
-
-async def until_terminal(socket: ClientConnection, request_id: str) -> list[Any]:
-    heard: list[Any] = []
-    while not heard or not isinstance(heard[-1], (Done, Failed)):
-        message = await hear(socket)
-        if getattr(message, "id", None) == request_id:
-            heard.append(message)
-    return heard
-
-
-async def get(served: Served, request: str) -> str:
-    """The status line and body that a raw request gets."""
-    if served.claim.port is None:
-        reader, writer = await asyncio.open_unix_connection(served.unix)
-    else:
-        reader, writer = await asyncio.open_connection("127.0.0.1", served.claim.port)
-    writer.write(request.encode())
-    async with asyncio.timeout(10):
-        answer = await reader.read()
-    writer.close()
-    await writer.wait_closed()
-    return answer.decode()
 
 
 @pytest.mark.parametrize("port", [None, 0])
@@ -306,63 +260,6 @@ async def test_a_client_that_asks_faster_than_it_listens_is_not_a_leak() -> None
         socket.transport.abort()
 
 
-async def test_shutdown_gives_every_request_its_end_and_leaves_nothing(runtime_folder: Path) -> None:
-    async with serving(SLOW) as served, dial(served) as socket:
-        await say(socket, Create("runs", prompt="x"))
-        await say(socket, Create("waits", prompt="x"))
-        while not isinstance(await hear(socket), Delta):
-            pass
-        served.server.stop()
-        heard: list[Any] = []
-        with pytest.raises(ConnectionClosed) as closed:
-            while True:
-                heard.append(await hear(socket))
-        assert closed.value.rcvd is not None and closed.value.rcvd.code == 1001
-        assert any(isinstance(message, Goaway) for message in heard)
-        ends = {message.id: message.error.code for message in heard if isinstance(message, Failed)}
-        assert ends == {"runs": "shutting_down", "waits": "shutting_down"}
-        await served.task
-    assert [path.name for path in runtime_folder.iterdir() if path.suffix != ".lock"] == []
-
-
-async def test_what_is_nearly_done_may_finish_before_the_server_leaves() -> None:
-    reply = Reply(["a"] * 10, delay=0.05)
-    async with serving(reply, drain_seconds=5.0) as served, dial(served) as socket:
-        await say(socket, Create("r", prompt="x"))
-        while not isinstance(await hear(socket), Delta):
-            pass
-        served.server.stop()
-        assert isinstance((await until_terminal(socket, "r"))[-1], Done)
-
-
-async def test_idle_exit_waits_for_clients_to_go() -> None:
-    async with serving(idle_exit=0.3) as served:
-        async with dial(served) as socket:
-            await hear(socket)
-            await asyncio.sleep(0.8)
-            assert not served.task.done()
-        async with asyncio.timeout(10):
-            await served.task
-
-
-async def test_kill_leaves_a_stale_socket_and_the_next_start_cleans_it(runtime_folder: Path) -> None:
-    with server_process() as process:
-        process.kill()
-        process.wait()
-        assert (runtime_folder / "scripted.sock").exists() and running() == []
-    async with serving() as served, dial(served) as socket:
-        assert isinstance(await hear(socket), Hello)
-
-
-async def test_sigterm_leaves_nothing_behind(runtime_folder: Path) -> None:
-    with server_process() as process:
-        info = read_info(runtime_folder / "scripted.json")
-        assert isinstance(info, RuntimeInfo) and info.pid == process.pid
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 0
-    assert [path.name for path in runtime_folder.iterdir() if path.suffix != ".lock"] == []
-
-
 async def test_prompts_are_never_logged(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("DEBUG", "ultra_engine")
     async with serving() as served, dial(served) as socket:
@@ -372,7 +269,10 @@ async def test_prompts_are_never_logged(caplog: pytest.LogCaptureFixture) -> Non
     assert not any("swordfish" in record.getMessage() for record in ours)
 
 
-async def test_a_handshake_that_never_comes_is_not_waited_for_forever() -> None:
+async def test_a_handshake_that_never_comes_is_not_waited_for_forever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("ultra_engine.server.server.OPEN_SECONDS", 0.5)
     async with serving() as served:
         with socket.socket(socket.AF_UNIX) as silent:
             silent.connect(served.unix)
