@@ -88,7 +88,7 @@ def _attempt(
                 out.seek(start)
                 out.truncate()
             done = start
-            for chunk in answer.iter_raw(1 << 18):
+            for chunk in answer.iter_raw():  # no chunk size: a cut would lose what is gathered for it
                 out.write(chunk)
                 done += len(chunk)
                 tick(done)
