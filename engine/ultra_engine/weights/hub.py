@@ -43,6 +43,8 @@ def resolve(name: str, *, progress: bool = True, offline: bool = False) -> Path:
     model = registry.find(name)
     if model is not None:
         return _obtain(_from_registry(model), progress, offline)
+    if not name.strip():
+        raise registry.unknown(name)
     local = Path(name).expanduser()
     if local.is_file():
         return local
@@ -94,7 +96,7 @@ def _from_hub(repo: str, file: str | None, progress: bool, offline: bool) -> Pat
     if len(have) == 1:
         return have[0]
     if offline:
-        raise DownloadError(f"{repo} is not in the cache, and downloading is off")
+        raise DownloadError(_not_here(repo))
     found = hub_files.choose(repo, hub_files.listing(repo), file)
     target = folder / PurePosixPath(found.name).name
     source = HubSource(repo, found.name)
@@ -131,7 +133,7 @@ def _accept_present(wanted: _Wanted, progress: bool) -> bool:
 
 def _download(wanted: _Wanted, progress: bool, offline: bool) -> None:
     if offline:
-        raise DownloadError(f"{wanted.label} is not in the cache, and downloading is off")
+        raise DownloadError(_not_here(wanted.label))
     reasons = []
     with Meter(wanted.label, wanted.size, progress) as meter:
         for source in wanted.sources:
@@ -142,8 +144,14 @@ def _download(wanted: _Wanted, progress: bool, offline: bool) -> None:
                 raise
             except DownloadError as error:
                 reasons.append(str(error))
+                if source is not wanted.sources[-1]:
+                    meter.note(f"{error}; trying the next source")
     advice = "it is not in the cache either: connect to a network, or give the path of a .gguf file"
     raise DownloadError(f"cannot download {wanted.label}: {'; '.join(reasons)}; {advice}")
+
+
+def _not_here(label: str) -> str:
+    return f"{label} is not in the cache, and downloading is off here: ultra models pull {label} fetches it"
 
 
 def _from_source(wanted: _Wanted, source: HubSource | MirrorSource, meter: Meter) -> None:

@@ -56,7 +56,8 @@ def test_the_hub_comes_first(server: FileServer) -> None:
 def test_the_mirror_comes_second(server: FileServer, capfd: pytest.CaptureFixture[str]) -> None:
     assert hub.resolve("tiny").read_bytes() == DATA
     assert left() == ["tiny.gguf", "tiny.gguf.verified"]
-    assert capfd.readouterr().out == ""
+    out, err = capfd.readouterr()
+    assert out == "" and "not there (404); trying the next source" in err
 
 
 def test_a_cached_model_needs_no_network_and_no_hashing(
