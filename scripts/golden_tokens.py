@@ -103,10 +103,25 @@ def golden(path: Path) -> dict[str, object]:
     return {"vocab": llama.n_vocab(), "eog": eog, "texts": texts, "decoded": decoded}
 
 
+def golden_pre(path: Path) -> dict[str, list[list[int]]]:
+    """The ids of `TEXTS` if the file named another pre-tokenizer."""
+    found = {}
+    for pre in ("llama-bpe", "qwen2", "gpt-2", "default"):
+        llama = Llama(str(path), vocab_only=True, verbose=False, kv_overrides={"tokenizer.ggml.pre": pre})
+        found[pre] = [llama.tokenize(text.encode(), add_bos=False, special=True) for text in TEXTS]
+    return found
+
+
+def write(name: str, value: object) -> None:
+    lines = json.dumps(value, separators=(",", ":")).replace("},{", "},\n{").replace("]],", "]],\n")
+    (OUT / f"golden_{name}.json").write_text(lines + "\n")
+
+
 def main() -> None:
     for name in sys.argv[1:]:
-        lines = json.dumps(golden(resolve(name)), separators=(",", ":")).replace("},{", "},\n{")
-        (OUT / f"golden_{name}.json").write_text(lines + "\n")
+        write(name, golden(resolve(name)))
+        if name == "smollm2-135m":
+            write("pre", golden_pre(resolve(name)))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,11 @@ CHATML = (
 )
 
 
-def byte_level(path: Path, **more: Any) -> Path:
-    """Ids 0 to 255 are the bytes, then ``he``, ``ll``, ``hell``, then the special tokens from 259."""
+def byte_level(path: Path, words: Sequence[str] = ("he", "ll", "hell"), **more: Any) -> Path:
+    """Ids 0 to 255 are the bytes, then three words, then the special tokens from 259."""
     alphabet = {byte: char for char, byte in BYTE_OF.items()}
-    words = ["he", "ll", "hell"]
     special = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<tool_call>", "<unused>"]
-    tokens = [alphabet[byte] for byte in range(256)] + words + special
+    tokens = [alphabet[byte] for byte in range(256)] + list(words) + special
     types = [NORMAL] * 259 + [CONTROL] * 3 + [USER, UNUSED]
     return _write(
         path,

@@ -67,13 +67,16 @@ def _byte_alphabet() -> dict[str, int]:
 
 
 BYTE_OF = _byte_alphabet()
+_TO_LATIN1 = {code: "\uffff" for code in range(256)} | {
+    ord(char): chr(byte) for char, byte in BYTE_OF.items()
+}
 
 
 def byte_level_piece(token: str) -> bytes:
-    """The bytes of a byte-level BPE token."""
+    """The bytes of a byte-level BPE token; of one that is not written in the alphabet, its UTF-8."""
     try:
-        return bytes([BYTE_OF[char] for char in token])
-    except KeyError:
+        return token.translate(_TO_LATIN1).encode("latin-1")
+    except UnicodeEncodeError:
         return token.encode()
 
 

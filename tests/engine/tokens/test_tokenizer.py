@@ -148,6 +148,17 @@ def test_known_pre_tokenizers_round_trip(tmp_path: Path, pre: str) -> None:
     assert tokenizer.add_bos == (pre == "llama-bpe")
 
 
+def test_how_many_digits_make_a_word(tmp_path: Path) -> None:
+    path, merges = tmp_path / "t.gguf", ["1 2", "12 3", "123 4"]
+    words = {}
+    for pre in ("llama-bpe", "qwen2", "smollm", "gpt-2"):
+        tokenizer = opened(files.byte_level(path, pre=pre, words=["12", "123", "1234"], merges=merges))
+        words[pre] = [tokenizer.piece(id) for id in tokenizer.encode("1234", bos=False)]
+    assert words["llama-bpe"] == [b"123", b"4"]
+    assert words["qwen2"] == words["smollm"] == [b"1", b"2", b"3", b"4"]
+    assert words["gpt-2"] == [b"1234"]
+
+
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
