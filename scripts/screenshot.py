@@ -1,7 +1,7 @@
 """Take the picture of the real app: ask one question without a terminal, save the screen as SVG.
 
-    python scripts/screenshot.py                      # an engine that runs or is started, the default model
-    python scripts/screenshot.py --fake answer.md     # a scripted engine that says what is in the file
+python scripts/screenshot.py                      # an engine that runs or is started, the default model
+python scripts/screenshot.py --fake answer.md     # a scripted engine that says what is in the file
 """
 
 from __future__ import annotations

@@ -41,7 +41,9 @@ def shown(transcript: Transcript) -> str:
 
 def link_to(fake: FakeEngine) -> EngineLink:
     """A link to a scripted engine."""
-    return EngineLink(lambda _, status: connect(unix=fake.unix, token=fake.token, on_status=status, start=False))
+    return EngineLink(
+        lambda _, status: connect(unix=fake.unix, token=fake.token, on_status=status, start=False)
+    )
 
 
 @asynccontextmanager

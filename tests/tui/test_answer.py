@@ -7,7 +7,19 @@ from ultra_tui.transcript.answer import Answer
 from ultra_tui.transcript.blocks import Block, CodeBlock
 
 LOOK = (50, palette())
-PIECES = ["# T\n", "text ", "more\n", "\n", "- a\n", "- b\n\n", "```py\n", "```\n", "def f():\n", "  '''doc\n", "'''"]
+PIECES = [
+    "# T\n",
+    "text ",
+    "more\n",
+    "\n",
+    "- a\n",
+    "- b\n\n",
+    "```py\n",
+    "```\n",
+    "def f():\n",
+    "  '''doc\n",
+    "'''",
+]
 PIECES += ["| a | b |\n", "|---|---|\n", "> q\n", "漢字", "\r\n", "\x1b[2J", "**b**", "1. x\n", "/* c\n"]
 
 
@@ -17,7 +29,9 @@ def strips(blocks: list[Block]) -> list[object]:
 
 @given(st.lists(st.sampled_from(PIECES), max_size=30), st.data())
 @settings(max_examples=150, deadline=None)
-def test_streamed_in_random_chunks_it_looks_as_if_it_came_at_once(parts: list[str], data: st.DataObject) -> None:
+def test_streamed_in_random_chunks_it_looks_as_if_it_came_at_once(
+    parts: list[str], data: st.DataObject
+) -> None:
     text = "".join(parts)
     whole: list[Block] = []
     answer = Answer(whole.append)

@@ -245,7 +245,9 @@ async def test_hints_and_completion() -> None:
             await until(pilot, lambda: not hints.display)
 
 
-@pytest.mark.parametrize("keys", [["ctrl+d"], ["ctrl+c", "ctrl+c"], ["ctrl+q"], [*"/exit", "enter"], [*"/quit", "enter"]])
+@pytest.mark.parametrize(
+    "keys", [["ctrl+d"], ["ctrl+c", "ctrl+c"], ["ctrl+q"], [*"/exit", "enter"], [*"/quit", "enter"]]
+)
 async def test_quitting(keys: list[str]) -> None:
     with FakeEngine() as fake:
         async with chatting(fake) as (app, pilot):

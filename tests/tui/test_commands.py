@@ -25,7 +25,8 @@ def test_an_argument_is_for_commands_that_take_one() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["/usr/bin/env is missing, why?", "//comment", "/ x", "hello /help", " /help", "/help\nme", "/tmp/x", ""]
+    "text",
+    ["/usr/bin/env is missing, why?", "//comment", "/ x", "hello /help", " /help", "/help\nme", "/tmp/x", ""],
 )
 def test_other_text_is_a_message(text: str) -> None:
     assert REGISTRY.parse(text) is None
@@ -45,7 +46,14 @@ def test_only_an_exact_name_ever_runs(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "completed"),
-    [("/h", "/help"), ("/ne", "/new"), ("/new", "/new"), ("/newe", "/newest"), ("/m", "/model "), ("/x", "/x")]
+    [
+        ("/h", "/help"),
+        ("/ne", "/new"),
+        ("/new", "/new"),
+        ("/newe", "/newest"),
+        ("/m", "/model "),
+        ("/x", "/x"),
+    ]
     + [("/help", "/help"), ("/model", "/model "), ("hello", "hello"), ("/model x", "/model x"), ("/", "/")],
 )
 def test_completion(text: str, completed: str) -> None:

@@ -14,7 +14,9 @@ def is_kind(line: Tokens, kind: object) -> bool:
     return all(token in kind for token, text in line if text.strip())  # type: ignore[operator]
 
 
-@pytest.mark.parametrize("language", ["python", "js", "rust", "c", "json", "html", "yaml", "markdown", "nosuch", ""])
+@pytest.mark.parametrize(
+    "language", ["python", "js", "rust", "c", "json", "html", "yaml", "markdown", "nosuch", ""]
+)
 def test_no_character_is_lost(language: str) -> None:
     source = 'x = {"a": 1} # c\n\n/* open\n\tstill */ y = `z`;\n```\n<b class="q">t</b>\n- item'
     for line, found in zip(source.split("\n"), tokens(language, source), strict=True):

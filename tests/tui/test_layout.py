@@ -5,7 +5,9 @@ from hypothesis import strategies as st
 from ultra_tui.transcript.blocks import Block
 from ultra_tui.transcript.layout import Layout
 
-STEPS = st.lists(st.tuples(st.sampled_from(["insert", "remove", "resize"]), st.integers(0, 99), st.integers(0, 5)))
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["insert", "remove", "resize"]), st.integers(0, 99), st.integers(0, 5))
+)
 
 
 @given(STEPS)
@@ -28,6 +30,8 @@ def test_rows_are_found_as_if_all_heights_were_added_up_each_time(steps: list[tu
     rows = [(index, offset) for index, height in enumerate(heights) for offset in range(height)]
     assert layout.rows == len(rows)
     assert [layout.locate(row) for row in range(len(rows))] == rows
-    assert [layout.start(index) for index in range(len(heights))] == [sum(heights[:i]) for i in range(len(heights))]
+    assert [layout.start(index) for index in range(len(heights))] == [
+        sum(heights[:i]) for i in range(len(heights))
+    ]
     layout.clear()
     assert layout.rows == len(layout) == 0

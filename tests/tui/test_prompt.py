@@ -51,7 +51,9 @@ async def test_a_megabyte_is_pasted_as_one_text_shown_as_one_mark() -> None:
             await until(pilot, lambda: "[Pasted 40,001 lines]" in app.prompt.text)
             await pilot.press(*" ok", "enter")
             await until(pilot, lambda: app.session.messages)
-            assert [create.messages and create.messages[-1].content for create in fake.creates] == [f"see {text} ok"]
+            assert [create.messages and create.messages[-1].content for create in fake.creates] == [
+                f"see {text} ok"
+            ]
 
 
 @pytest.mark.parametrize("key", ["backspace", "ctrl+w"])

@@ -14,9 +14,46 @@ def split(*chunks: str) -> list[Piece]:
 
 
 LINES = st.sampled_from(
-    ["", "", "text", "more text", "- item", "  - inner", "* star", "1. one", "2. two", "10) ten", "   para in item"]
-    + ["# Title", "===", "---", "> quote", ">", "> - q", "```", "```py", "~~~", "````", "    indented", "\tcode"]
-    + ["| a | b |", "|---|---|", "| 1 | 2 |", "a | b", "[x]: /url", "<div>", "**bold", "x = 1", "  ```", "-", "1."]
+    [
+        "",
+        "",
+        "text",
+        "more text",
+        "- item",
+        "  - inner",
+        "* star",
+        "1. one",
+        "2. two",
+        "10) ten",
+        "   para in item",
+    ]
+    + [
+        "# Title",
+        "===",
+        "---",
+        "> quote",
+        ">",
+        "> - q",
+        "```",
+        "```py",
+        "~~~",
+        "````",
+        "    indented",
+        "\tcode",
+    ]
+    + [
+        "| a | b |",
+        "|---|---|",
+        "| 1 | 2 |",
+        "a | b",
+        "[x]: /url",
+        "<div>",
+        "**bold",
+        "x = 1",
+        "  ```",
+        "-",
+        "1.",
+    ]
 )
 DOCUMENTS = st.lists(LINES, max_size=14).map("\n".join) | st.text("ab`~*-_#>|1. \n\t[](<", max_size=60)
 

@@ -55,7 +55,13 @@ def test_wrapping_breaks_between_words_and_keeps_line_feeds() -> None:
 
 def test_a_long_word_is_cut() -> None:
     text = "see https://example.org/a/very/long/path now"
-    assert [text[a:b] for a, b in break_spans(text, 12)] == ["see", "https://exam", "ple.org/a/ve", "ry/long/path", "now"]
+    assert [text[a:b] for a, b in break_spans(text, 12)] == [
+        "see",
+        "https://exam",
+        "ple.org/a/ve",
+        "ry/long/path",
+        "now",
+    ]
 
 
 def test_wide_characters_break_anywhere_but_before_a_closing_mark() -> None:
