@@ -122,18 +122,17 @@ def test_without_its_guard_the_app_does_not_stay() -> None:
         terminal.until(lambda: not terminal.modes_on() and terminal.is_cooked())
 
 
+BAD = "def bad(*_): raise RuntimeError('on purpose')\n"
 FAULTS = {
-    "compose": "from ultra_tui.app import ChatApp\ndef bad(self): raise RuntimeError('on purpose')\nChatApp.compose = bad\n",
-    "worker": "from ultra_tui.app import ChatApp\nasync def bad(self): raise RuntimeError('on purpose')\n"
-    "ChatApp._connect = bad\n",
-    "drawing": "from ultra_tui.transcript.view import Transcript\ndef bad(self, y): raise RuntimeError('on purpose')\n"
-    "Transcript.render_line = bad\n",
+    "compose": "from ultra_tui.app import ChatApp\nChatApp.compose = bad\n",
+    "worker": "from ultra_tui.app import ChatApp\nasync def worse(*_): bad()\nChatApp._connect = worse\n",
+    "drawing": "from ultra_tui.transcript.view import Transcript\nTranscript.render_line = bad\n",
 }
 
 
 @pytest.mark.parametrize("where", FAULTS)
 def test_our_own_fault_is_told_on_a_terminal_in_order(where: str) -> None:
-    with app_in(code=FAULTS[where] + APP) as (terminal, _):
+    with app_in(code=BAD + FAULTS[where] + APP) as (terminal, _):
         terminal.wait_for("exit=1")
         assert "on purpose" in terminal.text
         assert terminal.modes_on() == set() and terminal.is_cooked()
