@@ -16,6 +16,7 @@ from ultra_sdk import EngineError
 
 from ultra_tui.clock import Clock
 from ultra_tui.commands import Call, Unknown
+from ultra_tui.compat import teach_newline_keys
 from ultra_tui.link import EngineLink
 from ultra_tui.meter import per_second, seconds
 from ultra_tui.prompt import Prompt
@@ -51,6 +52,7 @@ class ChatApp(App[None]):
         self, link: EngineLink, options: Mapping[str, Any] | None = None, system: str | None = None
     ) -> None:
         super().__init__()
+        teach_newline_keys()
         for theme in (DARK, LIGHT):
             self.register_theme(theme)
         if "TEXTUAL_THEME" not in os.environ:

@@ -19,6 +19,7 @@ class Clock:
     def __init__(self, owner: Widget) -> None:
         self._timer: Timer = owner.set_interval(1 / HZ, self._tick, pause=True)
         self._drawers: list[Callable[[], bool]] = []
+        self._dirty = False
         self._running = False
         self._rest = 0
         self.ticks = 0
@@ -26,15 +27,16 @@ class Clock:
 
     @property
     def running(self) -> bool:
-        """Whether it ticks."""
-        return self._running
+        """Whether something is still to be drawn."""
+        return self._dirty
 
     def add(self, drawer: Callable[[], bool]) -> None:
         """Call ``drawer`` at each tick; it says whether it needs another one."""
         self._drawers.append(drawer)
 
     def wake(self) -> None:
-        """Start ticking: something has changed."""
+        """Something has changed: draw at the next tick."""
+        self._dirty = True
         if not self._running:
             self._running = True
             self._timer.reset()
@@ -43,12 +45,16 @@ class Clock:
     def _tick(self) -> None:
         if self._rest:
             self._rest -= 1
-            return
-        begun = perf_counter()
-        self._running = False  # a drawer may wake it again
-        again = [drawer() for drawer in self._drawers]
-        self._running = self._running or any(again)
-        self.ticks += 1
-        self._rest = min(20, int((perf_counter() - begun) / SLOW))
-        if not self._running:
+        elif self._dirty:
+            self._draw()
+        else:  # not at once after a frame: resuming a timer costs a whole interval
+            self._running = False
             self._timer.pause()
+
+    def _draw(self) -> None:
+        begun = perf_counter()
+        self._dirty = False  # a drawer may wake it again
+        again = [drawer() for drawer in self._drawers]
+        self._dirty = self._dirty or any(again)
+        self.ticks += 1
+        self._rest = min(HZ, int((perf_counter() - begun) / SLOW))

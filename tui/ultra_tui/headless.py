@@ -7,10 +7,11 @@ import os
 import signal
 import sys
 from collections.abc import Mapping
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
 
 import msgspec
-from ultra_sdk import ChatMessage, Delta, Done, EngineError
+from ultra_sdk import ChatMessage, Delta, Done, EngineError, RequestError
+from ultra_sdk.protocol import Error, ErrorCode, Failed
 
 from ultra_tui.link import Dial
 
@@ -44,6 +45,8 @@ async def answer_once(
         printer.end()
         return INTERRUPTED
     except EngineError as error:
+        if isinstance(error, RequestError):
+            printer.failed(error)
         printer.end()
         _status("")
         print(f"ultra-chat: {' '.join(str(error).split())}", file=sys.stderr)
@@ -58,14 +61,28 @@ class _Printer:
     def __init__(self, as_json: bool) -> None:
         self._json = as_json
         self._open_line = False
+        self._seq = 0
 
     def event(self, event: object) -> None:
+        self._seq = getattr(event, "seq", self._seq)
         if self._json:
             self._write(msgspec.json.encode(event).decode() + "\n")
         elif isinstance(event, Delta) and event.text and event.sample == 0:
             self._write(event.text)
         elif isinstance(event, Done) and event.finish == "length" and sys.stderr.isatty():
             print("\nultra-chat: the answer was cut at its limit of tokens", file=sys.stderr)
+
+    def failed(self, error: RequestError) -> None:
+        """The terminal message of a request that failed, as the server sent it."""
+        if self._json:
+            what = Error(
+                cast(ErrorCode, error.code),
+                str(error),
+                retryable=error.retryable,
+                retry_after_ms=error.retry_after_ms,
+                param=error.param,
+            )
+            self.event(Failed(error.request_id or "", self._seq + 1, what))
 
     def end(self) -> None:
         """End the last line: a text without a line feed would stick to the shell's prompt."""

@@ -119,5 +119,3 @@ def make_palette(variables: Mapping[str, str]) -> Palette:
         chip=style(ground, named("primary"), bold=True),
         selection=style(fore, blend(Color.parse(variables["primary"]), 0.5)),
     )
-
-

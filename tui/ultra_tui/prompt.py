@@ -13,7 +13,8 @@ from ultra_tui.history import History
 from ultra_tui.pastes import Pastes, is_long
 from ultra_tui.text import clean
 
-NEWLINE_KEYS = ("shift+enter", "alt+enter", "ctrl+j", "ctrl+enter")
+NEWLINE_KEYS = ("shift+enter", "alt+enter", "ctrl+enter", "ctrl+j", "shift+\r", "\r")
+"""The last two are what Textual makes of Shift+Enter and Alt+Enter in xterm's own encoding."""
 
 
 class Prompt(TextArea):

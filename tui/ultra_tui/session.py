@@ -117,8 +117,9 @@ class Session:
         self._view.changed()
 
     async def close(self) -> None:
-        """Cancel what runs and leave the engine."""
-        self.cancel()
+        """Cancel what runs and leave the engine. The view hears nothing more: it may be gone."""
+        if self._turn is not None:
+            self._turn.over, self._turn = True, None
         for task in self._leaving:
             task.cancel()
         await asyncio.gather(*self._leaving, return_exceptions=True)

@@ -34,7 +34,9 @@ class Highlighter:
         self._lexer = _lexer(language)
         self._stack = ["root"]
         # Lexers with a context class of their own cannot be driven with the plain one.
-        self._stateful = isinstance(self._lexer, RegexLexer) and not isinstance(self._lexer, ExtendedRegexLexer)
+        self._stateful = isinstance(self._lexer, RegexLexer) and not isinstance(
+            self._lexer, ExtendedRegexLexer
+        )
         self._in_comment = False
 
     def line(self, text: str) -> Tokens:

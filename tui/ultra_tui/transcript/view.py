@@ -14,6 +14,7 @@ from textual.selection import Selection
 from textual.strip import Strip
 
 from ultra_tui.clock import Clock
+from ultra_tui.compat import set_virtual_size
 from ultra_tui.palette import make_palette
 from ultra_tui.transcript.answer import Answer
 from ultra_tui.transcript.blocks import MARGIN, Block, Look
@@ -254,7 +255,7 @@ class Transcript(ScrollView, can_focus=True):
 
     def _scroll_to_place(self, place: tuple[Block, int] | None) -> None:
         rows = self.record.rows
-        self.virtual_size = Size(self.size.width, rows)
+        set_virtual_size(self, Size(self.size.width, rows))
         if place is None:
             top = max(0, rows - self.size.height) if self.following else self.scroll_offset.y
         elif place[0] in self.record.blocks:
