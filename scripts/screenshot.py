@@ -1,0 +1,73 @@
+"""Take the picture of the real app: ask one question without a terminal, save the screen as SVG.
+
+python scripts/screenshot.py                      # an engine that runs or is started, the default model
+python scripts/screenshot.py --fake answer.md     # a scripted engine that says what is in the file
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from contextlib import ExitStack
+from pathlib import Path
+
+from ultra_sdk import connect
+from ultra_sdk.testing import Answer, FakeEngine
+from ultra_tui.app import ChatApp
+from ultra_tui.link import EngineLink
+
+QUESTION = "Write a Python function that checks whether brackets are balanced, and say how it works."
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--question", default=QUESTION)
+    parser.add_argument("--model")
+    parser.add_argument("--size", default="100x34", help="columns x rows")
+    parser.add_argument("--theme", default="ultra-dark")
+    parser.add_argument("--max-tokens", type=int, default=400)
+    parser.add_argument("--seconds", type=float, default=600, help="how long the answer may take")
+    parser.add_argument("--fake", type=Path, metavar="FILE", help="Markdown that a scripted engine says")
+    parser.add_argument("--out", type=Path, default=Path("docs/ultra-chat.svg"))
+    return parser.parse_args()
+
+
+async def take(options: argparse.Namespace, link: EngineLink) -> str:
+    """Ask and wait for the answer; the picture of the screen after it."""
+    columns, _, rows = options.size.partition("x")
+    app = ChatApp(link, {"max_tokens": options.max_tokens})
+    async with app.run_test(size=(int(columns), int(rows))) as pilot:
+        app.theme = options.theme
+        await link.client()
+        app.prompt.paste(options.question)
+        await pilot.press("enter")
+        async with asyncio.timeout(options.seconds):
+            while not app.session.messages or app.session.busy:
+                await pilot.pause(0.1)
+        await pilot.pause(0.3)
+        return app.export_screenshot(title="ultra-chat")
+
+
+def main() -> None:
+    options = arguments()
+    with ExitStack() as stack:
+        fake: FakeEngine | None = None
+        if options.fake is not None:
+            words = options.fake.read_text().split(" ")
+            answer = Answer([words[0], *(f" {word}" for word in words[1:])], delay=0.02, prompt_tokens=42)
+            script = FakeEngine(answer, model="qwen2.5-coder-1.5b", context_tokens=32768)
+            fake = stack.enter_context(script)
+
+        async def run() -> str:
+            where = {"unix": fake.unix, "token": fake.token} if fake is not None else {}
+            link = EngineLink(lambda model, status: connect(model, on_status=status, **where), options.model)
+            return await take(options, link)
+
+        picture = asyncio.run(run())
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    options.out.write_text(picture)
+    print(f"{options.out}: {len(picture):,} bytes")
+
+
+if __name__ == "__main__":
+    main()
