@@ -26,8 +26,8 @@ Messages = Sequence[ChatMessage | Mapping[str, Any]]
 class Options(TypedDict, total=False):
     """The keyword arguments of `Client.stream` and `Client.generate`.
 
-    ``messages``, ``raw`` or ``tokens`` replace the prompt. Those from ``temperature`` on are fields of `Sampling`
-    and override those of ``sampling``; ``stop`` may be one string.
+    ``messages``, ``raw`` or ``tokens`` replace the prompt. Those from ``temperature`` on are fields of
+    `Sampling` and override those of ``sampling``; ``stop`` may be one string.
     """
 
     messages: Messages | None
@@ -122,8 +122,8 @@ class Client:
     def stream(self, prompt: str | Messages | None = None, **options: Unpack[Options]) -> Stream:
         """A request as a stream of events; nothing is sent before it is entered with ``async with``.
 
-        A string is a question: one user's message, put through the model's chat template as a list of messages
-        is. ``raw`` is text that the model continues as it stands.
+        A string is a question: one user's message, put through the model's chat template as a list of
+        messages is. ``raw`` is text that the model continues as it stands.
         """
         timeout = options.get("timeout", self._timeout)
         return Stream(self, build(prompt, options), timeout)
