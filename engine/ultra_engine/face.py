@@ -1,4 +1,4 @@
-"""What the server needs of an engine. `Engine` is the real one; `testing.ScriptedEngine` is the one we ship for tests."""
+"""What the server needs of an engine: `Engine` is the real one, `testing.ScriptedEngine` for tests."""
 
 from __future__ import annotations
 
@@ -31,8 +31,9 @@ class EngineFace(Protocol):
     def info(self) -> EngineInfo: ...
 
     def submit(self, request: Request, sink: Sink) -> None:
-        """Queue a request. Its events reach ``sink`` and end in exactly one `Done` or `Failed`, also when
-        the request is invalid (bad sampling, empty prompt, too long): submit itself never raises for those."""
+        """Queue a request. Its events reach ``sink`` in order, on an engine thread or the caller's, and end
+        in exactly one `Done` or `Failed`. A bad request (sampling out of range, a prompt that is empty or too
+        long) fails in the same way: submit itself does not raise."""
         ...
 
     def cancel(self, request_id: str) -> None:

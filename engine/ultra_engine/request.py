@@ -158,4 +158,4 @@ class Failed:
 
 Event = Queued | Prefill | Delta | SampleDone | Done | Failed
 Sink = Callable[[Event], None]
-"""Receives the events of one request, on the engine's worker thread; it must return at once."""
+"""Receives the events of one request, one at a time, on any thread; it must return at once and not raise."""

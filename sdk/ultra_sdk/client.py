@@ -144,7 +144,10 @@ class Client:
                 old, self._connection = self._connection, None
                 if old is not None:
                     await old.close()
-                self._connection = await reach(self._target, self._timeout.connect, self._on_status)
+                connection = await reach(self._target, self._timeout.connect, self._on_status)
+                # Whatever was found first is what a later reconnection must find, or start, again.
+                self._target = self._target.pinned(connection)
+                self._connection = connection
             return self._connection
 
 

@@ -59,6 +59,8 @@ class Address(msgspec.Struct, frozen=True):
     token: str
     unix: str | None = None
     url: str | None = None
+    name: str | None = None
+    """What the server was asked to serve, if a runtime file says so."""
 
     def __str__(self) -> str:
         return f"unix:{self.unix}" if self.unix else str(self.url)
@@ -75,6 +77,7 @@ class Connection:
         self.address = address
         self.leaving = False
         """The server said goaway: what runs may end, nothing new is accepted."""
+        self._closing = False
         self._socket = socket
         self._mailboxes: dict[str, Mailbox] = {}
         self._reader = asyncio.create_task(self._read(), name=f"ultra reader {address}")
@@ -103,7 +106,10 @@ class Connection:
         return not self.leaving and not self._reader.done()
 
     def register(self, request_id: str) -> Mailbox:
-        assert request_id not in self._mailboxes, f"{request_id} is already running"
+        if request_id in self._mailboxes:
+            raise InvalidRequest(
+                f"a request with the id {request_id} is running", code="duplicate_id", request_id=request_id
+            )
         mailbox = self._mailboxes[request_id] = Mailbox(request_id)
         return mailbox
 
@@ -113,13 +119,18 @@ class Connection:
 
     async def send(self, message: ClientMessage) -> None:
         """Send one message. Raises `InvalidRequest` if it is too long for the server, `ConnectionLost`."""
-        data = _encode(message)
+        request_id = message.id if isinstance(message, Create) else None
+        try:
+            data = _encode(message)
+        except UnicodeEncodeError as error:  # half of a surrogate pair
+            problem = f"the request holds text that is not valid Unicode: {error}"
+            raise InvalidRequest(problem, code="invalid_request", request_id=request_id) from error
         limit = self.hello.limits.max_message_bytes
         if len(data) > limit:
             raise InvalidRequest(
                 f"the request has {len(data)} bytes, the server takes at most {limit}",
                 code="message_too_large",
-                request_id=message.id if isinstance(message, Create) else None,
+                request_id=request_id,
             )
         await self.send_raw(data)
 
@@ -134,8 +145,11 @@ class Connection:
 
     async def close(self) -> None:
         """Close the socket and end the reader; idempotent."""
+        self._closing = True
         try:
-            await self._socket.close()
+            # asyncio's transport.abort() fails so when the transport has closed by itself after draining.
+            with contextlib.suppress(AttributeError):
+                await self._socket.close()
         finally:
             self._reader.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -147,7 +161,7 @@ class Connection:
         from websockets.exceptions import ConnectionClosed, ConnectionClosedOK
 
         failure: type[EngineError] = ConnectionLost
-        reason = "we closed the connection"
+        reason = "the client was closed"
         try:
             while True:
                 self._sort(await self._socket.recv(decode=False))
@@ -159,6 +173,8 @@ class Connection:
             failure, reason = ProtocolError, str(error)
             self._socket.transport.abort()
         finally:
+            if self._closing:
+                failure, reason = ConnectionLost, "the client was closed"
             for mailbox in self._mailboxes.values():
                 mailbox.fail(failure(reason))
 
@@ -218,7 +234,7 @@ async def _dial(address: Address, timeout: float) -> ClientConnection:
         if status == 401:
             raise Unauthorized(f"{address} does not accept the token", code="unauthorized") from error
         raise ConnectError(f"{address} refused the connection: HTTP {status}") from error
-    except (InvalidHandshake, InvalidURI) as error:
+    except (InvalidHandshake, InvalidURI, ValueError) as error:
         raise ConnectError(f"{address} is no Ultra server: {error}") from error
     except OSError as error:
         raise ConnectError(f"{address} cannot be reached: {error.strerror or error}") from error

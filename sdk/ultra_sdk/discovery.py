@@ -21,6 +21,12 @@ class Target(msgspec.Struct, frozen=True):
     token: str | None = None
     start: bool = True
 
+    def pinned(self, connection: Connection) -> Target:
+        """The same wish, but for the model of ``connection`` if it was for any."""
+        if self.model is not None or connection.address.name is None:
+            return self
+        return msgspec.structs.replace(self, model=connection.address.name)
+
     def __repr__(self) -> str:
         return f"Target({self.url or self.unix or self.model})"
 
@@ -58,9 +64,9 @@ async def find(model: str | None, timeout: float) -> Connection | None:
 def address(info: RuntimeInfo) -> Address:
     """Where the server of a runtime file listens."""
     if info.unix is not None:
-        return Address(token=info.token, unix=info.unix)
+        return Address(token=info.token, unix=info.unix, name=info.name)
     host = f"[{info.host}]" if info.host and ":" in info.host else info.host
-    return Address(token=info.token, url=f"ws://{host}:{info.port}{PATH}")
+    return Address(token=info.token, url=f"ws://{host}:{info.port}{PATH}", name=info.name)
 
 
 def _named(target: Target) -> Address:

@@ -17,19 +17,20 @@ from pathlib import Path
 
 from .connection import Connection
 from .errors import ConnectError
-from .protocol.runtime import DEFAULT_MODEL, lock_path, private_dir, runtime_dir, slug
+from .protocol.runtime import DEFAULT_MODEL, canonical, lock_path, private_dir, runtime_dir, slug
 
 IDLE_EXIT_SECONDS = 900
 START_SECONDS = 600.0
 """How long a server may take to load its model."""
 POLL_SECONDS = 0.1
 ATTEMPTS = 3
+ULTRA = [sys.executable, "-m", "ultra_engine"]
 NO_ENGINE = "no server is running and the engine is not installed here: pip install 'ultra-chat[engine]'"
 
 
 async def launch(model: str | None, timeout: float, on_status: Callable[[str], None]) -> Connection:
     """Fetch the model if need be, start its server and connect. Raises `ConnectError`."""
-    model = model or DEFAULT_MODEL
+    model = canonical(model or DEFAULT_MODEL)
     if importlib.util.find_spec("ultra_engine") is None:
         raise ConnectError(NO_ENGINE)
     log = private_dir(runtime_dir()) / f"{slug(model)}.log"
@@ -50,7 +51,7 @@ async def launch(model: str | None, timeout: float, on_status: Callable[[str], N
 
 
 async def _pull(model: str) -> None:
-    command = [sys.executable, "-m", "ultra_engine", "models", "pull", model]
+    command = [*ULTRA, "models", "pull", model]
     child = await asyncio.create_subprocess_exec(
         *command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
     )
@@ -66,8 +67,7 @@ async def _pull(model: str) -> None:
 
 
 def _spawn(model: str, log: Path) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "ultra_engine", "serve"]
-    command += ["--model", model, "--idle-exit", str(IDLE_EXIT_SECONDS)]
+    command = [*ULTRA, "serve", "--model", model, "--idle-exit", str(IDLE_EXIT_SECONDS)]
     with log.open("wb") as out:
         log.chmod(0o600)
         return subprocess.Popen(

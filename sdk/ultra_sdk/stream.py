@@ -93,6 +93,8 @@ class Stream:
             raise StopAsyncIteration
         if self._mailbox is None:
             raise RuntimeError("enter the stream first: async with engine.stream(...) as stream")
+        if self._overdue():
+            raise self._fail(self._late(deadline=True))
         if not self._mailbox.ready():
             await self._wait(self._mailbox)
         return self._take(self._mailbox)
@@ -158,6 +160,12 @@ class Stream:
                 await mailbox.wait()
         except TimeoutError as error:
             raise self._fail(self._late(limit == left)) from error
+
+    def _overdue(self) -> bool:
+        """Whether the deadline has passed with more to come; events that wait are no reason to go on."""
+        if self._deadline is None or self._mailbox is None or self._mailbox.ended:
+            return False
+        return asyncio.get_running_loop().time() >= self._deadline
 
     def _late(self, deadline: bool) -> EngineError:
         if deadline:

@@ -1,4 +1,7 @@
-"""The `ultra` command: one module per subcommand, each with `add(subparsers)`; errors become one line and exit code 1."""
+"""The `ultra` command: one module per subcommand, each with `add(subparsers)`.
+
+A user's error is one line on stderr and exit code 1.
+"""
 
 from __future__ import annotations
 

@@ -195,7 +195,7 @@ class Prefill(Message, frozen=True, tag="prefill"):
 
 
 class Delta(Message, frozen=True, tag="delta"):
-    """New text of one sample, at least one engine step's worth; ``offset`` is its first token's index."""
+    """New text of one sample: one engine step or more. ``offset`` is the index of its first token."""
 
     id: str
     seq: int
@@ -215,7 +215,7 @@ class SampleDone(Message, frozen=True, tag="sample_done"):
 
 
 class Done(Message, frozen=True, tag="done"):
-    """The terminal message of a request that ran; ``finish`` is sample 0's unless all were cancelled."""
+    """The terminal message of a request that ran; ``finish`` is sample 0's unless it was cancelled."""
 
     id: str
     seq: int
@@ -236,7 +236,7 @@ class Failed(Message, frozen=True, tag="failed"):
 
 
 class Fault(Message, frozen=True, tag="error"):
-    """A fault of the connection rather than of one request; ``ref`` is the offending id if there is one."""
+    """A fault of the connection, not of one request; ``ref`` quotes the offending id if there is one."""
 
     error: Error
     ref: str | None = None

@@ -81,11 +81,23 @@ def private_dir(path: Path) -> Path:
 
 def slug(model: str) -> str:
     """A file name for a model: lower case, at most 48 characters, distinct for distinct paths."""
-    path = Path(model).expanduser()
-    if path.exists() or path.is_absolute() or model.startswith((".", "~")):
-        return f"{_plain(path.stem)[:39]}-{_digest(str(path.resolve()))}"
+    if (path := _as_path(model)) is not None:
+        return f"{_plain(path.stem)[:39]}-{_digest(str(path))}"
     plain = _plain(model)
     return plain if len(plain) <= 48 else f"{plain[:39]}-{_digest(plain)}"
+
+
+def canonical(model: str) -> str:
+    """The same model, named so that it means the same in every working folder."""
+    path = _as_path(model)
+    return model if path is None else str(path)
+
+
+def _as_path(model: str) -> Path | None:
+    path = Path(model).expanduser()
+    if path.is_absolute() or model.startswith((".", "~")) or path.is_file():
+        return path.resolve()
+    return None
 
 
 def _plain(text: str) -> str:

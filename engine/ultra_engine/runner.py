@@ -1,0 +1,65 @@
+"""One sequence on an executor: the tokens whose KV is in the cache, prefill in chunks, decode one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+from ultra_kernels.program import BLOCK
+from ultra_kernels.step import Executor, Step
+
+Logits = npt.NDArray[np.float32]
+Stop = Callable[[], bool]
+
+CHUNK = 256
+"""Rows of a prefill step: enough to multiply well, few enough that a cancel is seen soon."""
+
+
+class Runner:
+    """``tokens`` always names exactly the positions whose KV is valid, also after a step that was stopped."""
+
+    def __init__(self, executor: Executor, context: int) -> None:
+        self._executor, self.context = executor, context
+        self.tokens: list[int] = []
+
+    def shared(self, prompt: Sequence[int]) -> int:
+        """Tokens of ``prompt`` whose KV the last request left behind; the last one is always run again,
+        because its logits are wanted."""
+        limit = min(len(self.tokens), len(prompt) - 1)
+        return next((i for i in range(limit) if self.tokens[i] != prompt[i]), limit)
+
+    def prefill(self, prompt: Sequence[int], stop: Stop, progress: Callable[[int], None]) -> Logits:
+        """Logits after the last token of ``prompt``, float32 [vocabulary]; ``progress`` gets the tokens done.
+
+        Raises `Stopped`.
+        """
+        self.truncate(self.shared(prompt))
+        logits: Logits | None = None
+        while (start := len(self.tokens)) < len(prompt):
+            logits = self._step(prompt[start : start + CHUNK], stop)
+            progress(len(self.tokens))
+        assert logits is not None
+        return logits
+
+    def decode(self, token: int, stop: Stop) -> Logits:
+        """Logits after one more token. Raises `Stopped`."""
+        return self._step([token], stop)
+
+    def truncate(self, length: int) -> None:
+        """Forget everything from position ``length`` on."""
+        del self.tokens[length:]
+
+    def _step(self, tokens: Sequence[int], stop: Stop) -> Logits:
+        start, rows = len(self.tokens), len(tokens)
+        assert start + rows <= self.context
+        step = Step(
+            tokens=tokens,
+            positions=range(start, start + rows),
+            sequences=[0] * rows,
+            block_table=[range(-(-(start + rows) // BLOCK))],
+            out_rows=[rows - 1],
+        )
+        logits = self._executor.run(step, stop)
+        self.tokens.extend(tokens)
+        return np.asarray(logits[0].numpy())

@@ -1,0 +1,209 @@
+"""The instruction set: what a Program is, and what each of its ops means.
+
+A **Program** is static. It has *buffers* (weights, constants, KV state, activations, inputs, outputs),
+*nodes* (one use of an op: its operands and attributes) and *tasks* (one tile of a node: an 8-word int32
+descriptor that says what to wait for and what to signal). Executors differ in how they run the tasks, never
+in what they mean.
+
+A **step** runs every task once over R rows. Row r is one token: ``tokens[r]`` at ``positions[r]`` of the
+sequence ``sequences[r]``. The KV of a sequence lives in blocks of ``BLOCK`` positions: position p is slot
+``p % BLOCK`` of physical block ``block_table[sequence, p // BLOCK]``. Rows of one sequence come in ascending
+position; a row sees every position up to its own, rows of the same step included. ``out_rows`` lists the rows
+that want logits.
+
+Semaphores are monotone counters: in step number e (from 1) a task waits until ``sem[wait] >= e * need``, and
+adds one to ``sem[signal]`` when its writes are visible. Nothing is ever reset.
+
+    op            tile unit            meaning (in float32 unless an executor says otherwise)
+    EMBED         column of x          x[r] = table[tokens[r]]
+    NORM_QKV      kv head group        h = rmsnorm(x); q, k, v = W h + b (per head rmsnorm of q, k if given),
+                                       RoPE on q and k; k and v go to the cache at the row's position
+    ATTENTION     kv head group        a = softmax(scale * q K^T + causal, window) V over the row's sequence
+    LINEAR_ADD    column of x          x += W a + b          (attention output; MLP down)
+    NORM_GATE_UP  intermediate column  u = silu(Wg h) * (Wu h), h = rmsnorm(x)
+    NORM_HEAD     vocabulary row       logits[i] = W rmsnorm(x[out_rows[i]])
+
+rmsnorm(x) = x / sqrt(mean(x^2) + eps) * weight. RoPE rotates pairs (i, i + d/2) of the first
+``rope_dims`` d of a head, or (2i, 2i + 1) where ``interleaved``, by ``position * inv_freq[i]``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum, IntEnum
+
+import numpy as np
+import numpy.typing as npt
+
+BLOCK = 16
+"""Positions of one KV block."""
+
+NO_WAIT = -1
+
+
+class Op(IntEnum):
+    """Opcodes; the module's docstring has their meaning."""
+
+    EMBED = 1
+    NORM_QKV = 2
+    ATTENTION = 3
+    LINEAR_ADD = 4
+    NORM_GATE_UP = 5
+    NORM_HEAD = 6
+
+
+class Kind(Enum):
+    """Where a buffer comes from and how long it lives."""
+
+    WEIGHT = "weight"  # packed by the loader, read-only
+    CONSTANT = "constant"  # float32, made by the lowering, read-only
+    STATE = "state"  # lives across steps: the KV cache
+    ACTIVATION = "activation"  # float32, lives for one step
+    INPUT = "input"  # int32, written before a step
+    OUTPUT = "output"  # float32, read after a step
+
+
+class Access(Enum):
+    READ = "r"
+    WRITE = "w"
+    UPDATE = "rw"
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """One operand slot of an op: its name, how it is touched, and whether it may be absent."""
+
+    name: str
+    access: Access = Access.READ
+    optional: bool = False
+
+
+def _reads(*names: str) -> tuple[Operand, ...]:
+    return tuple(Operand(name.rstrip("?"), optional=name.endswith("?")) for name in names)
+
+
+def _writes(*names: str) -> tuple[Operand, ...]:
+    return tuple(Operand(name, Access.WRITE) for name in names)
+
+
+OPERANDS: Mapping[Op, tuple[Operand, ...]] = {
+    Op.EMBED: (*_reads("table", "tokens"), *_writes("x")),
+    Op.NORM_QKV: (
+        *_reads("x", "norm", "wq", "wk", "wv", "bq?", "bk?", "bv?", "q_norm?", "k_norm?", "inv_freq"),
+        *_reads("positions", "sequences", "block_table"),
+        *_writes("q", "k_cache", "v_cache"),
+    ),
+    Op.ATTENTION: (
+        *_reads("q", "k_cache", "v_cache", "positions", "sequences", "block_table"),
+        *_writes("a"),
+    ),
+    Op.LINEAR_ADD: (*_reads("a", "w", "b?"), Operand("x", Access.UPDATE)),
+    Op.NORM_GATE_UP: (*_reads("x", "norm", "w_gate", "w_up"), *_writes("u")),
+    Op.NORM_HEAD: (*_reads("x", "norm", "w", "out_rows"), *_writes("logits")),
+}
+"""Operand slots of every op, in descriptor order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attributes:
+    """Numbers of a node. One record for all ops; a field that an op does not use stays zero."""
+
+    heads: int = 0
+    kv_heads: int = 0
+    head_dim: int = 0
+    rope_dims: int = 0
+    interleaved: bool = False
+    window: int = 0
+    """Keys that a row sees, itself included; 0 is all."""
+    eps: float = 0.0
+    scale: float = 0.0
+
+    def words(self) -> npt.NDArray[np.int32]:
+        """Fixed-width form for executors outside Python: int32 [8], floats by their bits."""
+        integers = (self.heads, self.kv_heads, self.head_dim, self.rope_dims, self.interleaved, self.window)
+        floats = np.array((self.eps, self.scale), dtype=np.float32).view(np.int32)
+        return np.concatenate((np.array(integers, dtype=np.int32), floats))
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """One entry of the pointer table. ``shape`` has numbers, or the names "rows", "outputs", "sequences",
+    "table" (blocks of one sequence) and "blocks" (physical KV blocks), which are an executor's to fix."""
+
+    id: int
+    name: str
+    kind: Kind
+    shape: tuple[int | str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One use of an op. ``operands`` holds buffer ids in the order of `OPERANDS`, -1 where absent;
+    ``extent`` is the number of tile units, ``layer`` is -1 outside the layers."""
+
+    op: Op
+    layer: int
+    extent: int
+    operands: tuple[int, ...]
+    attributes: Attributes
+
+    def bound(self) -> Iterator[tuple[Operand, int]]:
+        """The operands that are present, with their buffer ids."""
+        return ((slot, id) for slot, id in zip(OPERANDS[self.op], self.operands, strict=True) if id >= 0)
+
+
+class Word(IntEnum):
+    """The words of a task descriptor."""
+
+    OP = 0
+    NODE = 1
+    RANK = 2
+    START = 3
+    COUNT = 4
+    WAIT = 5
+    NEED = 6
+    SIGNAL = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """Tile units [start, start + count) of a node, on one rank."""
+
+    op: Op
+    node: int
+    rank: int
+    start: int
+    count: int
+    wait: int
+    need: int
+    signal: int
+
+    def words(self) -> tuple[int, ...]:
+        return (self.op, self.node, self.rank, self.start, self.count, self.wait, self.need, self.signal)
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A whole step of one model. ``constants`` has the data of the CONSTANT buffers, by name."""
+
+    buffers: tuple[Buffer, ...]
+    nodes: tuple[Node, ...]
+    tasks: tuple[Task, ...]
+    semaphores: int
+    constants: Mapping[str, npt.NDArray[np.float32]] = field(default_factory=dict)
+
+    def buffer(self, name: str) -> Buffer:
+        """The buffer of that name; `KeyError` if there is none."""
+        for buffer in self.buffers:
+            if buffer.name == name:
+                return buffer
+        raise KeyError(name)
+
+    def weights(self) -> tuple[Buffer, ...]:
+        """The buffers that a loader has to fill, in program order."""
+        return tuple(buffer for buffer in self.buffers if buffer.kind is Kind.WEIGHT)
+
+    def descriptors(self) -> npt.NDArray[np.int32]:
+        """The tasks in the form that fast executors walk: int32 [tasks, 8]."""
+        return np.array([task.words() for task in self.tasks], dtype=np.int32).reshape(-1, len(Word))

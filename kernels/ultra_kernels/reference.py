@@ -1,0 +1,255 @@
+"""Executor 1: PyTorch, one task at a time, any device. It defines what every op means.
+
+Two precisions. ``float32`` unpacks the weights exactly and computes in float32: the definition. ``bfloat16``
+keeps matrices and KV in bfloat16, half the memory and (at batch 1, where a step is one read of the weights)
+about twice the speed; norms, RoPE, softmax and the residual stream stay float32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from .program import BLOCK, NO_WAIT, OPERANDS, Attributes, Buffer, Kind, Node, Op, Program, Task
+from .step import Packed, Sizes, Step, Stopped
+
+PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+
+SCRATCH = 1 << 22
+"""Elements of a weight that are widened at a time when several rows meet bfloat16 weights: 16 MB."""
+
+
+class ReferenceExecutor:
+    """Owns the buffers of one program; `run` executes steps on them.
+
+    ``weights`` maps buffer names to packed tensors; ``progress(done, total)`` is called per weight.
+    Raises `ValueError` for a weight whose shape is not the program's.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        weights: Mapping[str, Packed],
+        sizes: Sizes,
+        precision: str = "float32",
+        progress: Callable[[int, int], None] = lambda done, total: None,
+    ) -> None:
+        self.program, self.sizes, self.dtype = program, sizes, PRECISIONS[precision]
+        self._memory: list[Tensor | Packed | None] = [None] * len(program.buffers)
+        self._semaphores = [0] * program.semaphores
+        self._epoch = 0
+        self._load(weights, progress)
+
+    def _load(self, weights: Mapping[str, Packed], progress: Callable[[int, int], None]) -> None:
+        multiplied = {id for node in self.program.nodes if node.op is not Op.EMBED for id in node.operands}
+        wanted = self.program.weights()
+        for done, buffer in enumerate(wanted):
+            packed = weights[buffer.name]
+            if packed.shape != (buffer.shape if len(buffer.shape) == 2 else (1, *buffer.shape)):
+                raise ValueError(f"{buffer.name} is {packed.shape}, the program wants {buffer.shape}")
+            # A table that is only gathered from stays packed: its rows are unpacked as tokens ask for them.
+            self._memory[buffer.id] = self._unpack(buffer, packed) if buffer.id in multiplied else packed
+            progress(done + 1, len(wanted))
+        for buffer in self.program.buffers:
+            if buffer.kind is Kind.CONSTANT:
+                self._memory[buffer.id] = torch.from_numpy(self.program.constants[buffer.name])
+            elif buffer.kind is Kind.STATE:
+                self._memory[buffer.id] = torch.empty(self._sized(buffer), dtype=self.dtype)
+
+    def _unpack(self, buffer: Buffer, packed: Packed) -> Tensor:
+        """Vectors as float32, matrices in the executor's precision, a few million elements at a time."""
+        if len(buffer.shape) == 1:
+            return packed.format.rows(packed.data)[0]
+        rows, columns = packed.shape
+        out = torch.empty(rows, columns, dtype=self.dtype)
+        chunk = max(1, SCRATCH // columns)
+        for start in range(0, rows, chunk):
+            out[start : start + chunk] = packed.format.rows(packed.data[start : start + chunk])
+        return out
+
+    def _sized(self, buffer: Buffer, **dims: int) -> list[int]:
+        known = {"blocks": self.sizes.blocks, **dims}
+        return [size if isinstance(size, int) else known[size] for size in buffer.shape]
+
+    # --- a step -------------------------------------------------------------------------------------
+
+    def run(self, step: Step, stop: Callable[[], bool] = lambda: False) -> Tensor:
+        """See `Executor.run`. Raises `ValueError` for a step larger than the executor was built for."""
+        self._admit(step)
+        self._epoch += 1
+        for task in self.program.tasks:
+            if stop():
+                self._abandon()
+                raise Stopped
+            self.execute(task)
+        logits = self._memory[self.program.buffer("logits").id]
+        assert isinstance(logits, Tensor)
+        return logits
+
+    def execute(self, task: Task) -> None:
+        """One task, its wait asserted and its signal given."""
+        if task.wait != NO_WAIT:
+            have, want = self._semaphores[task.wait], self._epoch * task.need
+            assert have >= want, f"{task}: waits for {want} signals, has {have}"
+        node = self.program.nodes[task.node]
+        operands = {slot.name: self._memory[id] for slot, id in node.bound()}
+        _RUN[node.op](self, node, operands, slice(task.start, task.start + task.count))
+        self._semaphores[task.signal] += 1
+
+    def _admit(self, step: Step) -> None:
+        rows, outputs = len(step.tokens), len(step.out_rows)
+        if not 0 < rows <= self.sizes.rows or not 0 < len(step.block_table) <= self.sizes.sequences:
+            raise ValueError(
+                f"a step of {rows} rows, {len(step.block_table)} sequences; room for {self.sizes}"
+            )
+        longest = max(map(len, step.block_table))
+        inputs = {
+            "tokens": step.tokens,
+            "positions": step.positions,
+            "sequences": step.sequences,
+            "out_rows": step.out_rows,
+            "block_table": [list(row) + [0] * (longest - len(row)) for row in step.block_table],
+        }
+        for buffer in self.program.buffers:
+            if buffer.kind is Kind.INPUT:
+                self._memory[buffer.id] = torch.tensor(inputs[buffer.name], dtype=torch.int64)
+            elif buffer.kind in (Kind.ACTIVATION, Kind.OUTPUT):
+                # NaN, not zero: whatever reads a place that no task wrote is found out at once.
+                size = self._sized(buffer, rows=rows, outputs=outputs)
+                self._memory[buffer.id] = torch.full(size, torch.nan)
+
+    def _abandon(self) -> None:
+        """Bring the semaphores to where a complete step would have left them."""
+        produced = [0] * self.program.semaphores
+        for task in self.program.tasks:
+            produced[task.signal] += self._epoch
+        self._semaphores = produced
+
+    # --- the ops; ``tile`` is a range of the op's tile units -----------------------------------------
+
+    def _linear(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+        """x float32 [rows, in], weight [out, in] -> float32 [rows, out]."""
+        if weight.dtype is torch.float32:
+            y = functional.linear(x, weight)
+        elif x.shape[0] == 1:
+            y = functional.linear(x.to(weight.dtype), weight).float()
+        else:
+            # CPUs without bfloat16 instructions multiply widened tiles five times faster.
+            x = x.to(weight.dtype).float()
+            parts = torch.split(weight, max(1, SCRATCH // weight.shape[1]))
+            y = torch.cat([functional.linear(x, part.float()) for part in parts], dim=1)
+        return y if bias is None else y + bias
+
+    def _embed(self, node: Node, m: dict[str, Tensor | Packed | None], tile: slice) -> None:
+        table, tokens, x = m["table"], m["tokens"], m["x"]
+        assert isinstance(tokens, Tensor) and isinstance(x, Tensor)
+        if isinstance(table, Packed):
+            x[:, tile] = table.format.rows(table.data[tokens])[:, tile]
+        else:
+            assert table is not None
+            x[:, tile] = table[tokens][:, tile].float()
+
+    def _norm_qkv(self, node: Node, m: dict[str, Tensor], tile: slice) -> None:
+        at, dim = node.attributes, node.attributes.head_dim
+        group = at.heads // at.kv_heads
+        h = _rmsnorm(m["x"], m["norm"], at.eps)
+        angles = m["positions"][:, None].float() * m["inv_freq"]  # [rows, rope_dims / 2]
+        place = _cache_slots(m["block_table"], m["sequences"], m["positions"])
+
+        def project(name: str, heads: slice) -> Tensor:
+            """[rows, heads, dim] of q, k or v, normalised where the model does that."""
+            rows = slice(heads.start * dim, heads.stop * dim)
+            bias = m["b" + name][rows] if "b" + name in m else None
+            y = self._linear(h, m["w" + name][rows], bias).reshape(len(h), -1, dim)
+            return _rmsnorm(y, m[name + "_norm"], at.eps) if name + "_norm" in m else y
+
+        queries = slice(tile.start * group, tile.stop * group)
+        m["q"][:, queries] = _rope(project("q", queries), angles, at)
+        m["k_cache"].flatten(0, 1)[place, tile] = _rope(project("k", tile), angles, at).to(self.dtype)
+        m["v_cache"].flatten(0, 1)[place, tile] = project("v", tile).to(self.dtype)
+
+    def _attention(self, node: Node, m: dict[str, Tensor], tile: slice) -> None:
+        at = node.attributes
+        group = at.heads // at.kv_heads
+        queries = slice(tile.start * group, tile.stop * group)
+        for sequence in set(m["sequences"].tolist()):
+            rows = (m["sequences"] == sequence).nonzero()[:, 0]
+            positions = m["positions"][rows]
+            keys = int(positions.max()) + 1
+            k, v = (
+                _gather(m[name], m["block_table"][sequence], keys)[:, tile] for name in ("k_cache", "v_cache")
+            )
+            q = m["q"][rows][:, queries]
+            m["a"][rows[:, None], _columns(queries, at.head_dim)] = _attend(q, k, v, positions, at)
+
+    def _linear_add(self, node: Node, m: dict[str, Tensor], tile: slice) -> None:
+        bias = m["b"][tile] if "b" in m else None
+        m["x"][:, tile] += self._linear(m["a"], m["w"][tile], bias)
+
+    def _norm_gate_up(self, node: Node, m: dict[str, Tensor], tile: slice) -> None:
+        h = _rmsnorm(m["x"], m["norm"], node.attributes.eps)
+        gate, up = self._linear(h, m["w_gate"][tile]), self._linear(h, m["w_up"][tile])
+        m["u"][:, tile] = functional.silu(gate) * up
+
+    def _norm_head(self, node: Node, m: dict[str, Tensor], tile: slice) -> None:
+        h = _rmsnorm(m["x"][m["out_rows"]], m["norm"], node.attributes.eps)
+        m["logits"][:, tile] = self._linear(h, m["w"][tile])
+
+
+_RUN: dict[Op, Callable[..., None]] = {
+    Op.EMBED: ReferenceExecutor._embed,
+    Op.NORM_QKV: ReferenceExecutor._norm_qkv,
+    Op.ATTENTION: ReferenceExecutor._attention,
+    Op.LINEAR_ADD: ReferenceExecutor._linear_add,
+    Op.NORM_GATE_UP: ReferenceExecutor._norm_gate_up,
+    Op.NORM_HEAD: ReferenceExecutor._norm_head,
+}
+assert _RUN.keys() == OPERANDS.keys()
+
+
+def _rmsnorm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
+    return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + eps) * weight
+
+
+def _rope(x: Tensor, angles: Tensor, at: Attributes) -> Tensor:
+    """x [rows, heads, dim], angles [rows, rope_dims / 2]; dims past ``rope_dims`` pass through."""
+    turned, rest = x[..., : at.rope_dims], x[..., at.rope_dims :]
+    cos, sin = angles.cos()[:, None], angles.sin()[:, None]
+    a, b = (turned[..., 0::2], turned[..., 1::2]) if at.interleaved else turned.chunk(2, dim=-1)
+    pair = (a * cos - b * sin, b * cos + a * sin)
+    both = torch.stack(pair, dim=-1).flatten(-2) if at.interleaved else torch.cat(pair, dim=-1)
+    return torch.cat((both, rest), dim=-1)
+
+
+def _cache_slots(table: Tensor, sequences: Tensor, positions: Tensor) -> Tensor:
+    """Flat slot of every row in a cache of [blocks * BLOCK, kv_heads, dim]."""
+    return table[sequences, positions // BLOCK] * BLOCK + positions % BLOCK
+
+
+def _gather(cache: Tensor, blocks: Tensor, keys: int) -> Tensor:
+    """The first ``keys`` positions of a sequence: float32 [keys, kv_heads, dim]."""
+    blocks = blocks[: -(-keys // BLOCK)]
+    first = int(blocks[0])
+    in_order = bool((blocks == torch.arange(first, first + len(blocks))).all())
+    pages = cache[first : first + len(blocks)] if in_order else cache[blocks]  # a view where it can be
+    return pages.flatten(0, 1)[:keys].float()
+
+
+def _columns(heads: slice, dim: int) -> Tensor:
+    return torch.arange(heads.start * dim, heads.stop * dim)
+
+
+def _attend(q: Tensor, k: Tensor, v: Tensor, positions: Tensor, at: Attributes) -> Tensor:
+    """q [rows, heads, dim], k and v [keys, kv_heads, dim] -> [rows, heads * dim]; key j is at position j."""
+    rows, heads, dim = q.shape
+    kv_heads = k.shape[1]
+    grouped = q.reshape(rows, kv_heads, -1, dim).permute(1, 2, 0, 3)  # [kv, group, rows, dim]
+    scores = grouped @ k.permute(1, 2, 0)[:, None] * at.scale  # [kv, group, rows, keys]
+    distance: Tensor = positions[:, None] - torch.arange(k.shape[0])  # [rows, keys]
+    hidden = distance < 0 if not at.window else (distance < 0) | (distance >= at.window)
+    weights = scores.masked_fill(hidden, -torch.inf).softmax(-1)
+    mixed = weights @ v.permute(1, 0, 2)[:, None]  # [kv, group, rows, dim]
+    return mixed.permute(2, 0, 1, 3).reshape(rows, heads * dim)

@@ -1,0 +1,69 @@
+"""What an executor is asked to do: one step, and how many rows and blocks it must have room for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from torch import Tensor
+
+from .formats import Format
+from .program import BLOCK
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """A weight as its file has it: uint8 [rows, row_bytes] and the format of a row. Vectors have one row."""
+
+    format: Format
+    data: Tensor
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Unpacked shape (rows, columns)."""
+        rows, row_bytes = self.data.shape
+        return rows, row_bytes // self.format.block_bytes * self.format.block
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """What the symbolic dimensions of a program are at most."""
+
+    rows: int
+    """Rows of one step."""
+    blocks: int
+    """Physical KV blocks."""
+    sequences: int = 1
+
+    @property
+    def positions(self) -> int:
+        """Positions that the KV cache holds, all sequences together."""
+        return self.blocks * BLOCK
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The inputs of one step, R rows: see `program` for their meaning.
+
+    ``block_table`` is [sequences][blocks in use]; ``out_rows`` are the rows that want logits.
+    """
+
+    tokens: Sequence[int]
+    positions: Sequence[int]
+    sequences: Sequence[int]
+    block_table: Sequence[Sequence[int]]
+    out_rows: Sequence[int]
+
+
+class Stopped(Exception):
+    """The step was abandoned because ``stop`` said so; the KV of its rows is undefined."""
+
+
+class Executor(Protocol):
+    """Runs the steps of one program. Not thread-safe: one thread owns it."""
+
+    def run(self, step: Step, stop: Callable[[], bool] = lambda: False) -> Tensor:
+        """One step; float32 logits [len(out_rows), vocabulary]. ``stop`` is polled between tasks and ends
+        the step with `Stopped`."""
+        ...
