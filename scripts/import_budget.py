@@ -1,6 +1,6 @@
 """`import ultra_sdk` must be quick and light: fails if it takes too long or pulls in a heavy package.
 
-    python scripts/import_budget.py [MILLISECONDS]
+python scripts/import_budget.py [MILLISECONDS]
 """
 
 from __future__ import annotations

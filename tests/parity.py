@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import gguf
 import numpy as np
 import torch
 from transformers import AutoModelForCausalLM, LlamaConfig, Qwen2Config
+from ultra_engine.models import lower, read_config
+from ultra_engine.runner import CHUNK, Runner
+from ultra_engine.tokens.prompt import encode_prompt
+from ultra_engine.tokens.template import ChatTemplate
+from ultra_engine.tokens.tokenizer import Tokenizer
 from ultra_engine.weights.gguf import GGUFFile
+from ultra_engine.weights.load import load_weights
+from ultra_kernels.checks import check
+from ultra_kernels.reference import ReferenceExecutor
+from ultra_kernels.step import Sizes
+
+QUESTIONS = [
+    "Write a Python function that reverses a string.",
+    "What is the capital of France?",
+    "List three uses of a hash table.",
+    "Explain recursion to a child, in two sentences.",
+    "def fibonacci(n):",
+]
 
 _LAYER = {
     "attn_norm": "input_layernorm",
@@ -49,6 +67,37 @@ class Oracle:
                 pad_token_id=0,
             )
         return out[0, len(ids) :].tolist()
+
+
+def never() -> bool:
+    return False
+
+
+def runner(file: GGUFFile, context: int = 512) -> Runner:
+    """Our side: the reference executor in float32 on a sound program."""
+    program = lower(read_config(file))
+    check(program)
+    executor = ReferenceExecutor(program, load_weights(file, program), Sizes(CHUNK, context // 16))
+    return Runner(executor, context)
+
+
+def greedy(runner: Runner, prompt: list[int], count: int) -> list[int]:
+    """``count`` greedy tokens after ``prompt`` on our side; an end token does not end it."""
+    logits, out = runner.prefill(prompt, never, lambda done: None), []
+    for _ in range(count):
+        out.append(int(logits.argmax()))
+        logits = runner.decode(out[-1], never)
+    return out
+
+
+def compare(path: Path, count: int = 64) -> Iterator[tuple[str, list[int], list[int]]]:
+    """(question, our tokens, transformers' tokens) for every question, through the model's chat template."""
+    with GGUFFile.open(path) as file:
+        tokenizer, template = Tokenizer.from_gguf(file), ChatTemplate.from_gguf(file)
+        oracle, ours = Oracle(file), runner(file)
+        for question in QUESTIONS:
+            prompt = encode_prompt(tokenizer, template, messages=[{"role": "user", "content": question}])
+            yield question, greedy(ours, prompt, count), oracle.greedy(prompt, count)
 
 
 def _model(file: GGUFFile) -> Any:

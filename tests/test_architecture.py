@@ -28,7 +28,8 @@ def _imports(path: Path, package: str) -> Iterator[str]:
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             base = module[: len(module) - node.level] if node.level else []
-            yield ".".join([*base, *(node.module or "").split(".")])
+            source = ".".join([*base, *(node.module or "").split(".")])
+            yield from (f"{source}.{alias.name}" for alias in node.names)
 
 
 def _allowed(package: str, inner: str, target: str) -> bool:

@@ -51,19 +51,27 @@ async def launch(model: str | None, timeout: float, on_status: Callable[[str], N
 
 
 async def _pull(model: str) -> None:
-    command = [*ULTRA, "models", "pull", model]
+    # On a terminal the child shows its progress and its error itself; elsewhere we quote the error.
+    shown = sys.stderr is not None and sys.stderr.isatty()
     child = await asyncio.create_subprocess_exec(
-        *command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+        *ULTRA,
+        "models",
+        "pull",
+        model,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=None if shown else subprocess.PIPE,
     )
     try:
-        code = await child.wait()
+        _, said = await child.communicate()
     except BaseException:
         with contextlib.suppress(ProcessLookupError):
             child.terminate()
         await child.wait()
         raise
-    if code != 0:
-        raise ConnectError(f"{model} could not be fetched: `ultra models pull {model}` says why")
+    if child.returncode != 0:
+        reason = "the reason is above" if shown else final_line(said.decode(errors="replace"))
+        raise ConnectError(f"{model} could not be fetched: {reason}")
 
 
 def _spawn(model: str, log: Path) -> subprocess.Popen[bytes]:
@@ -122,7 +130,11 @@ def locked(model: str) -> bool:
 def last_line(log: Path) -> str:
     """The last line that a server logged, without the command's name."""
     try:
-        lines = log.read_text(errors="replace").strip().splitlines()
+        return final_line(log.read_text(errors="replace"))
     except OSError:
         return "it left no log"
+
+
+def final_line(text: str) -> str:
+    lines = text.strip().splitlines()
     return lines[-1].removeprefix("ultra: ") if lines else "it said nothing"

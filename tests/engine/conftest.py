@@ -6,19 +6,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import tiny_models
+import tiny_gguf
 from engine.collect import open_engine
 from ultra_engine.engine import Engine
 
 
 @pytest.fixture(scope="session")
 def qwen2(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_models.write(tmp_path_factory.mktemp("tiny") / "qwen2.gguf", "qwen2")
+    return tiny_gguf.write(tmp_path_factory.mktemp("tiny") / "qwen2.gguf", "qwen2")
 
 
 @pytest.fixture(scope="session")
 def llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_models.write(tmp_path_factory.mktemp("tiny") / "llama.gguf", "llama", tied=True)
+    return tiny_gguf.write(tmp_path_factory.mktemp("tiny") / "llama.gguf", "llama", tied=True)
 
 
 @pytest.fixture(scope="module")

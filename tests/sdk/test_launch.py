@@ -22,7 +22,7 @@ from pathlib import Path
 command, model = sys.argv[1], sys.argv[3]
 if command == "models":
     Path(__file__).with_name("pulls").open("a").write(model + "\\n")
-    sys.exit(model == "unknown")
+    sys.exit(f"ultra: no model {model}: near ones are known" if model == "unknown" else 0)
 
 import asyncio
 from ultra_engine.errors import ServerError
@@ -94,7 +94,7 @@ async def test_a_server_that_fails_is_quoted(stub: Path, runtime_folder: Path) -
 
 
 async def test_a_model_that_cannot_be_fetched_says_so(stub: Path) -> None:
-    with pytest.raises(ConnectError, match="unknown could not be fetched"):
+    with pytest.raises(ConnectError, match="unknown could not be fetched: no model unknown: near ones are"):
         async with connect("unknown"):
             pass
 

@@ -26,9 +26,15 @@ END_TOKENS = frozenset(
         "<EOT>",
         "[EOS]",
         "<\uff5cend\u2581of\u2581sentence\uff5c>",
+        "<|fim_pad|>",
+        "<|repo_name|>",
+        "<|file_sep|>",
+        "<reponame>",
     }
 )
-"""Tokens that end generation wherever a vocabulary has them: files often declare only one of several."""
+"""Tokens that end generation wherever a vocabulary has them: files often declare only one of several.
+
+The last four begin another file when code is filled in."""
 
 
 class Prefix(Enum):
@@ -61,13 +67,16 @@ def _byte_alphabet() -> dict[str, int]:
 
 
 BYTE_OF = _byte_alphabet()
+_TO_LATIN1 = {code: "\uffff" for code in range(256)} | {
+    ord(char): chr(byte) for char, byte in BYTE_OF.items()
+}
 
 
 def byte_level_piece(token: str) -> bytes:
-    """The bytes of a byte-level BPE token."""
+    """The bytes of a byte-level BPE token; of one that is not written in the alphabet, its UTF-8."""
     try:
-        return bytes([BYTE_OF[char] for char in token])
-    except KeyError:
+        return token.translate(_TO_LATIN1).encode("latin-1")
+    except UnicodeEncodeError:
         return token.encode()
 
 

@@ -1,0 +1,1 @@
+"""Model files: names, downloads, and what is in a GGUF file."""

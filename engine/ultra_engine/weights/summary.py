@@ -16,7 +16,8 @@ def bytes_text(count: float) -> str:
     """1117320768 -> '1.12 GB' (decimal units, as download pages print them)."""
     for unit in ("B", "kB", "MB"):
         if count < 1000:
-            return f"{count:.0f} B" if unit == "B" else f"{count:.3g} {unit}"
+            decimals = 0 if unit == "B" or count >= 100 else 1 if count >= 10 else 2
+            return f"{count:.{decimals}f} {unit}"
         count /= 1000
     return f"{count:.2f} GB"
 
@@ -42,17 +43,19 @@ def tensor_types(file: GGUFFile) -> list[tuple[str, int, int]]:
     return [(name, tensors[name], size) for name, size in sizes.most_common()]
 
 
-def summary_table(file: GGUFFile) -> Table:
-    """A two-column table; values from the file are shown as plain text, whatever they contain."""
+def summary_table(file: GGUFFile, licence: str | None = None) -> Table:
+    """Two columns; values from the file are shown as plain text, whatever they contain.
+
+    licence: for files that do not give theirs.
+    """
     meta = file.metadata
     architecture = str(meta.get("general.architecture", "not given"))
     tokens, template = meta.get("tokenizer.ggml.tokens"), meta.get("tokenizer.chat_template")
     rows: list[tuple[str, Any]] = [
-        ("file", file.path),
         ("size", f"{bytes_text(file.size)} ({file.size:,} bytes)"),
         ("name", meta.get("general.name")),
         ("architecture", architecture),
-        ("licence", meta.get("general.license")),
+        ("licence", meta.get("general.license", licence)),
         ("parameters", count_text(parameter_count(file))),
         ("layers", meta.get(f"{architecture}.block_count")),
         ("width", meta.get(f"{architecture}.embedding_length")),

@@ -94,9 +94,10 @@ def canonical(model: str) -> str:
 
 
 def _as_path(model: str) -> Path | None:
-    path = Path(model).expanduser()
-    if path.is_absolute() or model.startswith((".", "~")) or path.is_file():
-        return path.resolve()
+    # os.path rather than Path: these take any text, be it "~nobody" or longer than a file name can be.
+    path = os.path.expanduser(model)
+    if os.path.isabs(path) or model.startswith((".", "~")) or os.path.isfile(path):
+        return Path(os.path.realpath(path))
     return None
 
 

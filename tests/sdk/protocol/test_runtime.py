@@ -6,7 +6,7 @@ import stat
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from ultra_sdk.protocol import runtime
 from ultra_sdk.protocol.runtime import RuntimeInfo
@@ -16,7 +16,12 @@ def info(name: str = "m", pid: int | None = None, started: float = 1.0) -> Runti
     return RuntimeInfo(pid or os.getpid(), "token", "Model", name, 1, "0", started, unix="/x")
 
 
-@given(st.text(max_size=300).filter(lambda text: "\0" not in text))
+anything = st.text(max_size=400) | st.text("ab/.~0-_ ", max_size=80)
+
+
+@given(anything.filter(lambda text: "\0" not in text))
+@example("~nobody-of-this-name/x")
+@example("ä" * 300)
 def test_a_slug_is_a_short_plain_file_name(model: str) -> None:
     name = runtime.slug(model)
     assert 1 <= len(name) <= 48 and name.isascii() and name == name.lower()
