@@ -12,22 +12,29 @@ from ultra_kernels.step import Executor, Step
 Logits = npt.NDArray[np.float32]
 Stop = Callable[[], bool]
 
-CHUNK = 256
+CHUNK = 128
 """Rows of a prefill step: enough to multiply well, few enough that a cancel is seen soon."""
 
 
 class Runner:
-    """``tokens`` always names exactly the positions whose KV is valid, also after a step that was stopped."""
+    """``tokens`` always names exactly the positions whose KV is valid, also after a step that was stopped.
+
+    The last bits of a row depend on how many rows its step had: libraries choose their kernels by shape. So
+    that a prompt gives the same text whatever ran before it, prompts are always cut at multiples of `CHUNK`,
+    and only KV that whole chunks left behind is used again.
+    """
 
     def __init__(self, executor: Executor, context: int) -> None:
         self._executor, self.context = executor, context
         self.tokens: list[int] = []
+        self._chunked = 0  # leading positions that whole chunks computed
 
     def shared(self, prompt: Sequence[int]) -> int:
-        """Tokens of ``prompt`` whose KV the last request left behind; the last one is always run again,
-        because its logits are wanted."""
-        limit = min(len(self.tokens), len(prompt) - 1)
-        return next((i for i in range(limit) if self.tokens[i] != prompt[i]), limit)
+        """Tokens of ``prompt`` whose KV the last request left behind. The last one is never among them: its
+        logits are wanted."""
+        limit = min(self._chunked, len(self.tokens), len(prompt) - 1)
+        same = next((i for i in range(limit) if self.tokens[i] != prompt[i]), limit)
+        return same // CHUNK * CHUNK
 
     def prefill(self, prompt: Sequence[int], stop: Stop, progress: Callable[[int], None]) -> Logits:
         """Logits after the last token of ``prompt``, float32 [vocabulary]; ``progress`` gets the tokens done.
@@ -38,6 +45,7 @@ class Runner:
         logits: Logits | None = None
         while (start := len(self.tokens)) < len(prompt):
             logits = self._step(prompt[start : start + CHUNK], stop)
+            self._chunked = len(self.tokens) // CHUNK * CHUNK
             progress(len(self.tokens))
         assert logits is not None
         return logits
@@ -49,6 +57,7 @@ class Runner:
     def truncate(self, length: int) -> None:
         """Forget everything from position ``length`` on."""
         del self.tokens[length:]
+        self._chunked = min(self._chunked, length)
 
     def _step(self, tokens: Sequence[int], stop: Stop) -> Logits:
         start, rows = len(self.tokens), len(tokens)

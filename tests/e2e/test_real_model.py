@@ -64,7 +64,7 @@ async def test_through_the_sdk(served: Served, answer: str) -> None:
         with pytest.raises(PromptTooLong, match="8191"):
             await engine.generate(messages=[{"role": "user", "content": "word " * 9000}])
         again = await engine.generate(messages=MESSAGES, max_tokens=LIMIT)
-        assert again.text == answer and again.usage.cached_tokens > 20
+        assert again.text == answer
 
 
 async def test_in_the_app(served: Served, answer: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ from engine.collect import Collector, open_engine, run, start
 from ultra_engine.engine import Engine
 from ultra_engine.errors import ModelError
 from ultra_engine.request import Delta, Done, Failed, Prefill, Queued, Request
+from ultra_engine.runner import CHUNK
 
 
 def test_events_come_in_order(engine: Engine) -> None:
@@ -51,22 +53,44 @@ def test_samples_share_the_prompt_and_differ_by_seed(engine: Engine) -> None:
 
 
 def test_the_last_conversation_is_not_computed_twice(engine: Engine) -> None:
-    prompt = "a shared beginning of some length, then "
+    prompt = "a shared beginning of some length, then " * 8
     run(engine, prompt + "one", max_tokens=4)
     warm = run(engine, prompt + "two", max_tokens=6)
     done = warm.wait()
-    assert isinstance(done, Done) and done.stats.cached_tokens == len(prompt)
+    assert isinstance(done, Done) and done.stats.cached_tokens == len(prompt) // CHUNK * CHUNK > 0
     run(engine, "unrelated", max_tokens=1)
     cold = run(engine, prompt + "two", max_tokens=6)
     assert cold.tokens() == warm.tokens()
 
 
 def test_a_fully_cached_prompt_still_gets_its_logits(engine: Engine) -> None:
-    first = run(engine, max_tokens=5)
-    second = run(engine, max_tokens=5)
-    done = second.wait()
-    assert isinstance(done, Done) and done.stats.cached_tokens == done.stats.prompt_tokens - 1
-    assert second.tokens() == first.tokens()
+    """Also where the prompt is a whole number of chunks: the last chunk is run again."""
+    for length in (CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK):
+        first = run(engine, "z" * length, max_tokens=5)
+        second = run(engine, "z" * length, max_tokens=5)
+        done = second.wait()
+        assert isinstance(done, Done) and done.stats.cached_tokens == (length - 1) // CHUNK * CHUNK
+        assert second.tokens() == first.tokens()
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_logits_are_the_same_bits_whatever_ran_before(qwen2: Path, precision: str) -> None:
+    """The kind of fault: KV left by decoding, or by a step of another size, differs in its last bits."""
+    rng = random.Random(3)
+    text = "".join(rng.choices("abcdef \n", k=400))
+    with Engine.open(str(qwen2), precision=precision, threads=1) as engine:
+        runner = engine._model.runner
+        ids = engine._model.tokenizer.encode(text)
+        for length in (20, CHUNK, 200, len(ids)):
+            runner.truncate(0)
+            cold = runner.prefill(ids[:length], lambda: False, lambda done: None).copy()
+            for _ in range(4):
+                runner.truncate(rng.randrange(length))
+                start = len(runner.tokens)
+                for token in ids[start : start + rng.randrange(60)]:
+                    runner.decode(token, lambda: False)
+                warm = runner.prefill(ids[:length], lambda: False, lambda done: None)
+                assert warm.tobytes() == cold.tobytes()
 
 
 @pytest.mark.parametrize(
