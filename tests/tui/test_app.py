@@ -278,3 +278,38 @@ async def test_untrusted_text_reaches_no_screen_as_a_command() -> None:
             assert "\x1b" not in text and "\x9b" not in text and "\u202e" not in text
             assert "[red]x[/red]" in shown(app.transcript)
             assert app.session.last_answer == evil
+
+
+async def test_text_selected_with_the_mouse_is_copied_without_margins() -> None:
+    with FakeEngine("first *line*\n\n```py\nx = 1\n```\n") as fake:
+        async with chatting(fake) as (app, pilot):
+            await ask(app, pilot, "go")
+            rows = [strip.text.rstrip() for strip in strips_of(app.transcript)]
+            first, last = rows.index("  first line"), rows.index("   x = 1")
+            await pilot.mouse_down(app.transcript, offset=(2, first))
+            await pilot.hover(app.transcript, offset=(9, last))
+            await pilot.mouse_up(app.transcript, offset=(9, last))
+            assert app.transcript.text_selection is not None
+            before = app.transcript.render_line(first)
+            await pilot.press("ctrl+c")
+            copied = app.clipboard.split("\n")
+            assert copied[0] == "first line" and copied[-1].strip() == "x = 1"
+            await pilot.pause()
+            assert app.transcript.render_line(first) != before
+            assert app.focused is app.prompt
+
+
+async def test_the_palette_offers_the_commands() -> None:
+    with FakeEngine() as fake:
+        async with chatting(fake) as (app, pilot):
+            await pilot.press("ctrl+p", *"help", "enter")
+            await until(pilot, lambda: "Commands" in shown(app.transcript))
+            assert app.focused is app.prompt
+
+
+async def test_focus_is_never_lost() -> None:
+    with FakeEngine("text") as fake:
+        async with chatting(fake) as (app, pilot):
+            await pilot.click(app.transcript, offset=(3, 3))
+            await pilot.press("tab", "shift+tab", *"ab")
+            assert app.prompt.text == "ab"

@@ -25,7 +25,7 @@ SLICE = 0.008
 """Seconds of one tick that may go into re-rendering what cannot be seen."""
 
 
-class Transcript(ScrollView, can_focus=True):
+class Transcript(ScrollView, can_focus=False):
     """Blocks in rows. It follows its end until the person scrolls up, and again when they are back there."""
 
     DEFAULT_CSS = """
