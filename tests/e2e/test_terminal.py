@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from pty_kit import APP, Terminal
@@ -171,6 +173,19 @@ def test_suspended_the_shell_has_its_terminal_and_fg_brings_the_app_back() -> No
             terminal.wait_for("draft more")
             terminal.send("\x15\x03\x03")
             terminal.until(lambda: terminal.modes_on() == set())
+
+
+def test_interrupted_before_the_screen_is_taken(tmp_path: Path) -> None:
+    path = str(tmp_path / "mute.sock")
+    with socket.socket(socket.AF_UNIX) as mute:
+        mute.bind(path)
+        mute.listen()
+        with Terminal([sys.executable, "-c", APP, "--url", path], {}) as terminal:
+            mute.settimeout(30)
+            with mute.accept()[0]:
+                terminal.send("\x03")
+                terminal.wait_for("exit=130")
+            assert "Traceback" not in terminal.text and terminal.is_cooked()
 
 
 def test_an_engine_that_cannot_be_reached_is_one_line() -> None:

@@ -7,13 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-
 from ultra_tui.stderr_guard import MOST, stderr_guard
 
 
 @contextmanager
 def stderr_file() -> Iterator[str]:
-    """Descriptor 2 as a file, whose path it gives. Not a fixture: pytest resets the descriptor after those."""
+    """Descriptor 2 as a file, whose path it gives. Not a fixture: pytest resets it after those."""
     kept = os.dup(2)
     with tempfile.NamedTemporaryFile() as file:
         os.dup2(file.fileno(), 2)
