@@ -24,9 +24,22 @@ def byte_alphabet() -> list[str]:
     return [chr(b) if b in printable else chr(next(stand_ins)) for b in range(256)]
 
 
-def write(path: Path, family: str, *, tied: bool = False, seed: int = 0) -> Path:
-    """A float32 checkpoint of ``family`` ("llama" or "qwen2") with a byte-level tokenizer of 260 tokens."""
-    out = gguf.GGUFWriter(path, family)
+def write(
+    path: Path,
+    family: str,
+    *,
+    tied: bool = False,
+    seed: int = 0,
+    architecture: str | None = None,
+    leave_out: str = "",
+    misshapen: bool = False,
+) -> Path:
+    """A float32 checkpoint of ``family`` ("llama" or "qwen2") with a byte-level tokenizer of 260 tokens.
+
+    For bad ones: ``architecture`` is claimed instead of the family's; the tensor ``leave_out`` is missing, or
+    of a wrong shape if ``misshapen``.
+    """
+    out = gguf.GGUFWriter(path, architecture or family)
     out.add_name(f"tiny {family}")
     out.add_context_length(CONTEXT)
     out.add_embedding_length(HIDDEN)
@@ -44,7 +57,10 @@ def write(path: Path, family: str, *, tied: bool = False, seed: int = 0) -> Path
     out.add_eos_token_id(258)
     out.add_chat_template(CHATML)
     for name, tensor in _tensors(family, tied, np.random.default_rng(seed)).items():
-        out.add_tensor(name, tensor)
+        if name != leave_out:
+            out.add_tensor(name, tensor)
+        elif misshapen:
+            out.add_tensor(name, tensor.ravel()[:7].copy())
     out.write_header_to_file()
     out.write_kv_data_to_file()
     out.write_tensors_to_file()

@@ -26,11 +26,12 @@ Messages = Sequence[ChatMessage | Mapping[str, Any]]
 class Options(TypedDict, total=False):
     """The keyword arguments of `Client.stream` and `Client.generate`.
 
-    ``messages`` or ``tokens`` replace the prompt. Those from ``temperature`` on are fields of `Sampling`
-    and override those of ``sampling``; ``stop`` may be one string.
+    ``messages``, ``raw`` or ``tokens`` replace the prompt. Those from ``temperature`` on are fields of
+    `Sampling` and override those of ``sampling``; ``stop`` may be one string.
     """
 
     messages: Messages | None
+    raw: str | None
     tokens: Sequence[int] | None
     max_tokens: int | None
     n: int
@@ -121,7 +122,8 @@ class Client:
     def stream(self, prompt: str | Messages | None = None, **options: Unpack[Options]) -> Stream:
         """A request as a stream of events; nothing is sent before it is entered with ``async with``.
 
-        A string is a raw prompt, sent as it is; a list of messages goes through the model's chat template.
+        A string is a question: one user's message, put through the model's chat template as a list of
+        messages is. ``raw`` is text that the model continues as it stands.
         """
         timeout = options.get("timeout", self._timeout)
         return Stream(self, build(prompt, options), timeout)
@@ -164,16 +166,18 @@ def build(prompt: str | Messages | None, options: Options) -> Create:
         chosen["stop"] = [chosen["stop"]] if isinstance(chosen["stop"], str) else list(chosen["stop"])
     if "logit_bias" in chosen:
         chosen["logit_bias"] = {str(token): bias for token, bias in chosen["logit_bias"].items()}
-    if prompt is not None and not isinstance(prompt, str):
+    if prompt is not None:
         if values.get("messages") is not None:
             raise TypeError("messages were given twice")
-        values["messages"], prompt = prompt, None
+        values["messages"] = [ChatMessage("user", prompt)] if isinstance(prompt, str) else prompt
     if values.get("messages") is not None:
         values["messages"] = [_message(message) for message in values["messages"]]
     if values.get("tokens") is not None:
         values["tokens"] = list(values["tokens"])
     values.setdefault("id", secrets.token_hex(8))
-    return Create(prompt=prompt, sampling=msgspec.structs.replace(sampling, **chosen), **values)
+    return Create(
+        prompt=values.pop("raw", None), sampling=msgspec.structs.replace(sampling, **chosen), **values
+    )
 
 
 def _message(message: ChatMessage | Mapping[str, Any]) -> ChatMessage:

@@ -49,7 +49,15 @@ async def test_events_in_order_and_a_result() -> None:
     assert result.usage.output_tokens == 2 and result.samples[0].token_count == 2
     assert result.time_to_first_token > 0 and result.tokens_per_second > 0
     [create] = fake.creates
-    assert (create.prompt, create.max_tokens, create.sampling.seed) == ("hi", 9, 7)
+    assert create.messages == [ChatMessage("user", "hi")] and create.prompt is None
+    assert (create.max_tokens, create.sampling.seed) == (9, 7)
+
+
+async def test_raw_text_is_sent_as_it_is() -> None:
+    with FakeEngine("return n") as fake:
+        async with dial(fake) as engine:
+            await engine.generate(raw="def f(n):")
+    assert (fake.creates[0].prompt, fake.creates[0].messages) == ("def f(n):", None)
 
 
 async def test_text_comes_piece_by_piece() -> None:
@@ -170,7 +178,7 @@ async def test_wait_for_around_a_read_loses_no_event() -> None:
 
 async def test_a_slow_reader_does_not_hold_up_its_neighbours_and_gets_it_all() -> None:
     long = Answer([f"{number} " for number in range(3000)])
-    with FakeEngine(lambda create: "quick" if create.prompt == "quick" else long) as fake:
+    with FakeEngine(lambda create: "quick" if create.messages[0].content == "quick" else long) as fake:
         async with dial(fake) as engine, engine.stream("slow") as slow:
             await anext(slow)
             for _ in range(5):
@@ -182,7 +190,7 @@ async def test_a_slow_reader_does_not_hold_up_its_neighbours_and_gets_it_all() -
 
 
 async def test_many_streams_at_once() -> None:
-    with FakeEngine(lambda create: Answer([str(create.prompt)] * 20, delay=0.001)) as fake:
+    with FakeEngine(lambda create: Answer([create.messages[0].content] * 20, delay=0.001)) as fake:
         async with dial(fake) as engine:
             results = await asyncio.gather(*(engine.generate(f"{number};") for number in range(50)))
     assert [result.text for result in results] == [f"{number};" * 20 for number in range(50)]

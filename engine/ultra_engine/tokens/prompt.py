@@ -35,6 +35,8 @@ def encode_prompt(
     if messages is not None:
         if not messages:
             raise RequestError("messages is empty", "messages")
+        if not any(message.get("content") or message.get("tool_calls") for message in messages):
+            raise RequestError("the prompt is empty: no message says anything", "messages")
         return _encode_messages(tokenizer, template, messages)
     return _checked(tokens or [], tokenizer.vocab_size)
 

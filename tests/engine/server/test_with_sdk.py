@@ -89,7 +89,7 @@ async def test_leaving_a_stream_stops_the_engine() -> None:
 async def test_a_megabyte_of_prompt() -> None:
     async with serving(lambda r: Reply([str(len(r.prompt or ""))])) as served:
         async with connect(unix=served.unix) as engine:
-            assert (await engine.generate("x" * 1_000_000)).text == "1000000"
+            assert (await engine.generate(raw="x" * 1_000_000)).text == "1000000"
 
 
 async def test_kill_9_during_a_stream_is_connection_lost_with_the_partial_text() -> None:
@@ -134,7 +134,7 @@ async def test_many_clients_with_many_streams_get_their_own_answers() -> None:
 
         async def client(name: str) -> list[str]:
             async with connect(unix=served.unix) as engine:
-                results = await asyncio.gather(*(engine.generate(f"{name}{n};") for n in range(8)))
+                results = await asyncio.gather(*(engine.generate(raw=f"{name}{n};") for n in range(8)))
                 return [result.text for result in results]
 
         answers = await asyncio.gather(*(client(name) for name in "abcdef"))

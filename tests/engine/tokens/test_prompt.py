@@ -98,3 +98,12 @@ def test_what_is_refused(model: tuple[Tokenizer, ChatTemplate], given: dict[str,
 def test_a_template_that_makes_nothing(model: tuple[Tokenizer, ChatTemplate]) -> None:
     with pytest.raises(RequestError, match="empty prompt"):
         encode_prompt(model[0], ChatTemplate(""), messages=chat("a"))
+
+
+@pytest.mark.parametrize("content", ["", None])
+def test_messages_that_say_nothing_are_an_empty_prompt(
+    model: tuple[Tokenizer, ChatTemplate], content: str | None
+) -> None:
+    with pytest.raises(RequestError, match="no message says anything") as caught:
+        encode_prompt(*model, messages=chat(content))
+    assert caught.value.param == "messages"
