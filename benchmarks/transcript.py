@@ -18,6 +18,7 @@ from textual import events
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 from ultra_tui.clock import Clock
+from ultra_tui.pauses import avoid_pauses
 from ultra_tui.transcript.blocks import UserBlock
 from ultra_tui.transcript.view import Transcript
 
@@ -154,6 +155,7 @@ async def interact(app: Bench, pilot: Pilot[None]) -> None:
 
 
 async def run(options: argparse.Namespace) -> None:
+    avoid_pauses()  # as the command does
     for kind in TEXTS:
         app = Bench()
         async with app.run_test(size=SIZE) as pilot:

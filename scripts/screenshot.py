@@ -16,6 +16,7 @@ from ultra_sdk.testing import Answer, FakeEngine
 from ultra_tui.app import ChatApp
 from ultra_tui.link import EngineLink
 
+MOST_ROWS = 60
 QUESTION = "Write a Python function that checks whether brackets are balanced, and say how it works."
 
 
@@ -23,7 +24,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--question", default=QUESTION)
     parser.add_argument("--model")
-    parser.add_argument("--size", default="100x34", help="columns x rows")
+    parser.add_argument("--size", default="100", help="columns x rows; without rows, as many as it takes")
     parser.add_argument("--theme", default="ultra-dark")
     parser.add_argument("--max-tokens", type=int, default=400)
     parser.add_argument("--seconds", type=float, default=600, help="how long the answer may take")
@@ -36,14 +37,18 @@ async def take(options: argparse.Namespace, link: EngineLink) -> str:
     """Ask and wait for the answer; the picture of the screen after it."""
     columns, _, rows = options.size.partition("x")
     app = ChatApp(link, {"max_tokens": options.max_tokens})
-    async with app.run_test(size=(int(columns), int(rows))) as pilot:
+    async with app.run_test(size=(int(columns), int(rows or MOST_ROWS))) as pilot:
         app.theme = options.theme
+        app.prompt.cursor_blink = False
         await link.client()
         app.prompt.paste(options.question)
         await pilot.press("enter")
         async with asyncio.timeout(options.seconds):
             while not app.session.messages or app.session.busy:
                 await pilot.pause(0.1)
+        if not rows:
+            needed = app.transcript.record.rows + app.size.height - app.transcript.size.height
+            await pilot.resize_terminal(int(columns), min(MOST_ROWS, needed))
         await pilot.pause(0.3)
         return app.export_screenshot(title="ultra-chat")
 

@@ -30,8 +30,9 @@ class Terminal:
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TERM": "xterm-256color", **env}
         environment.pop("NO_COLOR", None)
         # The shell between us and the app keeps the terminal open, as a person's shell does.
-        command = ["-c", '"$@"; echo "exit=$?"; read -r line; echo "read:$line"', "sh", *argv]
+        command = ["-c", 'trap : INT; "$@"; echo "exit=$?"; read -r line; echo "read:$line"', "sh", *argv]
         self._child: Any = pexpect.spawn("/bin/sh", command, env=environment, dimensions=(rows, columns))
+        self._child.delaybeforesend = None
 
     def __enter__(self) -> Terminal:
         return self

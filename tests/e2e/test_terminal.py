@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from pty_kit import APP, Terminal
@@ -63,15 +65,15 @@ def test_resized_it_is_drawn_anew() -> None:
         is_given_back(terminal, 0)
 
 
-def test_a_paste_in_pieces_is_one_message_and_other_newline_keys_send_nothing() -> None:
-    text = "".join(f"line {number} of the paste\r" for number in range(400))
+def test_most_of_a_megabyte_pasted_in_pieces_is_one_message_and_other_newline_keys_send_nothing() -> None:
+    text = "".join(f"line {number} of the paste\r" for number in range(30_000))
     with app_in("ok") as (terminal, fake):
         terminal.wait_for("● ready")
         pasted = f"\x1b[200~{text}\x1b[201~".encode()
-        for at in range(0, len(pasted), 1000):
-            terminal.send(pasted[at : at + 1000])
-            terminal.read(0.01)
-        terminal.wait_for("[Pasted 401 lines]")
+        for at in range(0, len(pasted), 4095):
+            terminal.send(pasted[at : at + 4095])
+            terminal.read(0)
+        terminal.wait_for("[Pasted 30,001 lines]")
         terminal.send("\x1b\rand\nmore\r")
         terminal.wait_for("1 token")
         terminal.send("\x04")
@@ -171,6 +173,19 @@ def test_suspended_the_shell_has_its_terminal_and_fg_brings_the_app_back() -> No
             terminal.wait_for("draft more")
             terminal.send("\x15\x03\x03")
             terminal.until(lambda: terminal.modes_on() == set())
+
+
+def test_interrupted_before_the_screen_is_taken(tmp_path: Path) -> None:
+    path = str(tmp_path / "mute.sock")
+    with socket.socket(socket.AF_UNIX) as mute:
+        mute.bind(path)
+        mute.listen()
+        with Terminal([sys.executable, "-c", APP, "--url", path], {}) as terminal:
+            mute.settimeout(30)
+            with mute.accept()[0]:
+                terminal.send("\x03")
+                terminal.wait_for("exit=130")
+            assert "Traceback" not in terminal.text and terminal.is_cooked()
 
 
 def test_an_engine_that_cannot_be_reached_is_one_line() -> None:

@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from tui_kit import ask, chatting, enter, link_to, shown, strips_of, until
+from tui_kit import ask, chatting, enter, link_to, shown, until
 from ultra_sdk.protocol import Error
 from ultra_sdk.testing import Answer, FakeEngine
 from ultra_tui.app import ChatApp
@@ -87,83 +87,6 @@ async def test_without_an_engine_the_app_lives_and_tries_again() -> None:
         assert shown(app.transcript).count("✕") == 2
 
 
-async def test_resized_while_streaming_it_looks_as_if_it_was_never_another_size() -> None:
-    answer = Answer([f"{word} " for word in (MARKDOWN * 8).split(" ")], delay=0.005)
-    with FakeEngine([answer]) as fake:
-        async with chatting(fake, size=(90, 30)) as (app, pilot):
-            await enter(app, pilot, "go")
-            for width in (40, 120, 33, 72):
-                await pilot.pause(0.05)
-                await pilot.resize_terminal(width, 30)
-            await until(pilot, lambda: app.session.messages)
-            await until(pilot, lambda: app.clock is not None and not app.clock.running)
-            resized = [list(strip) for strip in strips_of(app.transcript)][:-1]
-            assert app.transcript.following
-        async with chatting(fake, size=(72, 30)) as (app, pilot):
-            await ask(app, pilot, "go")
-            fresh = [list(strip) for strip in strips_of(app.transcript)][:-1]
-    assert resized == fresh
-
-
-async def test_the_screen_shows_the_rows_of_the_transcript() -> None:
-    with FakeEngine("line\n\n" * 60) as fake:
-        async with chatting(fake) as (app, pilot):
-            await ask(app, pilot, "go")
-            transcript = app.transcript
-            height = transcript.size.height
-            rows = [transcript.render_line(y).text.rstrip() for y in range(height)]
-            assert rows == [strip.text.rstrip() for strip in strips_of(transcript)[-height:]]
-            assert len(app.query("*")) < 60
-
-
-async def test_held_by_the_person_the_view_stays_and_counts_what_comes() -> None:
-    many = Answer(["word\n\n"] * 100, delay=0.004)
-    with FakeEngine(["line\n\n" * 60, many]) as fake:
-        async with chatting(fake) as (app, pilot):
-            await ask(app, pilot, "go")
-            transcript = app.transcript
-            await pilot.press("pageup", "pageup")
-            assert not transcript.following
-            top = transcript.scroll_offset.y
-            with transcript._keeping_place():
-                pass
-            app.transcript.begin_answer()
-            for _ in range(40):
-                app.transcript.fragment("new\n\n")
-                await pilot.pause(0.01)
-            await until(pilot, lambda: transcript.unseen > 50)
-            assert transcript.scroll_offset.y == top
-            last = transcript.render_line(transcript.size.height - 1).text
-            assert f"↓ {transcript.unseen} new lines" in last
-            await pilot.press("ctrl+end")
-            assert transcript.following and transcript.unseen == 0
-            app.transcript.end_answer()
-
-
-async def test_scrolled_back_to_the_end_it_follows_again() -> None:
-    with FakeEngine("line\n\n" * 60) as fake:
-        async with chatting(fake) as (app, pilot):
-            await ask(app, pilot, "go")
-            await pilot.press("pageup")
-            assert not app.transcript.following
-            await pilot.press("pagedown", "pagedown")
-            assert app.transcript.following
-            await pilot.press("ctrl+home")
-            assert not app.transcript.following and app.transcript.scroll_offset.y == 0
-
-
-async def test_the_clock_stands_still_when_nothing_happens() -> None:
-    with FakeEngine(Answer(["a "] * 50, delay=0.004)) as fake:
-        async with chatting(fake) as (app, pilot):
-            await ask(app, pilot, "go")
-            clock = app.clock
-            assert clock is not None
-            before = clock.ticks
-            assert 2 <= before < 50
-            await pilot.pause(0.3)
-            assert clock.ticks == before and not clock.running
-
-
 async def test_help_new_clear_and_copy() -> None:
     with FakeEngine("The *answer*.") as fake:
         async with chatting(fake) as (app, pilot):
@@ -203,17 +126,6 @@ async def test_model_shows_and_switches() -> None:
             await until(pilot, lambda: "tiny, 4,096 tokens" in shown(app.transcript))
             await enter(app, pilot, "/model other")
             await until(pilot, lambda: app.engine.model == "other" and app.session.meter.state == "ready")
-
-
-async def test_themes_restyle_what_is_shown() -> None:
-    with FakeEngine("text") as fake:
-        async with chatting(fake) as (app, pilot):
-            await ask(app, pilot, "go")
-            dark = app.transcript.render_line(0)
-            await enter(app, pilot, "/theme ultra-light")
-            await until(pilot, lambda: app.transcript.render_line(0) != dark)
-            await enter(app, pilot, "/theme nosuch")
-            await until(pilot, lambda: "There is no theme nosuch" in shown(app.transcript))
 
 
 async def test_an_unknown_command_is_kept_and_other_text_is_sent() -> None:
@@ -269,12 +181,17 @@ async def test_one_ctrl_c_stops_the_answer_and_quits_nothing() -> None:
             assert not app._exit and app.prompt.text == "text"
 
 
-async def test_untrusted_text_reaches_no_screen_as_a_command() -> None:
-    evil = "\x1b]0;owned\x07\x1b[2J [red]x[/red] \u202etxt ` \x1b[31m `\n```\n\x1b[5mcode\x9b0m\n```\n"
-    with FakeEngine([Answer(list(evil))], model="m\x1b[2J") as fake:
+async def test_the_palette_offers_the_commands() -> None:
+    with FakeEngine() as fake:
         async with chatting(fake) as (app, pilot):
-            await ask(app, pilot, "quote \x1b[2J")
-            text = shown(app.transcript) + app.status.line + app.export_screenshot()
-            assert "\x1b" not in text and "\x9b" not in text and "\u202e" not in text
-            assert "[red]x[/red]" in shown(app.transcript)
-            assert app.session.last_answer == evil
+            await pilot.press("ctrl+p", *"help", "enter")
+            await until(pilot, lambda: "Commands" in shown(app.transcript))
+            assert app.focused is app.prompt
+
+
+async def test_focus_is_never_lost() -> None:
+    with FakeEngine("text") as fake:
+        async with chatting(fake) as (app, pilot):
+            await pilot.click(app.transcript, offset=(3, 3))
+            await pilot.press("tab", "shift+tab", *"ab")
+            assert app.prompt.text == "ab"

@@ -133,9 +133,11 @@ async def _full_screen(arguments: argparse.Namespace, alive: int | None) -> int:
 async def _run_app(link: EngineLink, arguments: argparse.Namespace, alive: int | None) -> int:
     from ultra_tui.app import ChatApp
     from ultra_tui.exits import leave_on_signals
+    from ultra_tui.pauses import avoid_pauses
     from ultra_tui.stderr_guard import stderr_guard
 
     app = ChatApp(link, _options(arguments), arguments.system)
+    avoid_pauses()
     with stderr_guard(), leave_on_signals(app, alive):
         await app.run_async()
     return app.return_code or 0

@@ -22,6 +22,7 @@ class Clock:
         self._dirty = False
         self._running = False
         self._rest = 0
+        self._due = 0.0  # when the next tick should come
         self.ticks = 0
         """Frames drawn since the start."""
 
@@ -39,6 +40,7 @@ class Clock:
         self._dirty = True
         if not self._running:
             self._running = True
+            self._due = perf_counter() + 2 / HZ
             self._timer.reset()
             self._timer.resume()
 
@@ -46,10 +48,13 @@ class Clock:
         if self._rest:
             self._rest -= 1
         elif self._dirty:
+            late = perf_counter() - self._due
             self._draw()
+            self._rest += late > SLOW  # the screen, which is painted after us, or somebody else is slow
         else:  # not at once after a frame: resuming a timer costs a whole interval
             self._running = False
             self._timer.pause()
+        self._due = perf_counter() + 1 / HZ
 
     def _draw(self) -> None:
         begun = perf_counter()

@@ -53,6 +53,8 @@ def _leave(run: Callable[[int | None], int], alive: int) -> None:
         code = run(alive)
     except SystemExit as stop:
         code = stop.code if isinstance(stop.code, int) else 1
+    except KeyboardInterrupt:
+        code = 130
     except BaseException:
         sys.excepthook(*sys.exc_info())
     finally:

@@ -75,14 +75,17 @@ _TOKENS: dict[TokenType, str] = {
 }
 
 
+def _blend(ground: Color, color: Color, amount: float) -> Color:
+    """Some of ``color`` on ``ground``; the terminal's own colours cannot be mixed."""
+    mixable = ground.ansi is None and color.ansi is None
+    return ground.blend(color, amount, alpha=1.0) if mixable else ground
+
+
 def make_palette(variables: Mapping[str, str]) -> Palette:
     """Build the palette from the variables of a theme (``App.get_css_variables``)."""
     fore = Color.parse(variables["foreground"])
     ground = Color.parse(variables["background"])
     ansi = fore.ansi is not None or ground.ansi is not None
-
-    def blend(color: Color, amount: float) -> Color:
-        return ground if ansi else ground.blend(color, amount, alpha=1.0)
 
     def style(color: Color, back: Color = ground, **marks: Any) -> Style:
         return Style(color=color.rich_color, bgcolor=back.rich_color, **marks)
@@ -90,7 +93,7 @@ def make_palette(variables: Mapping[str, str]) -> Palette:
     def named(name: str) -> Color:
         return Color.parse(variables[name])
 
-    raised, tinted = blend(fore, 0.055), blend(Color.parse(variables["primary"]), 0.13)
+    raised, tinted = _blend(ground, fore, 0.055), _blend(ground, named("primary"), 0.13)
     dim = fore if ansi else ground.blend(fore, 0.58, alpha=1.0)
     return Palette(
         text=style(fore),
@@ -103,7 +106,7 @@ def make_palette(variables: Mapping[str, str]) -> Palette:
         link=style(named("primary"), underline=True),
         bullet=style(named("primary")),
         quote=style(dim, italic=True),
-        rule=style(blend(fore, 0.25)),
+        rule=style(_blend(ground, fore, 0.25)),
         inline_code=style(named("accent"), raised),
         code=style(fore, raised),
         code_label=style(dim, raised),
@@ -117,5 +120,5 @@ def make_palette(variables: Mapping[str, str]) -> Palette:
         warning=style(named("warning")),
         error=style(named("error"), bold=True),
         chip=style(ground, named("primary"), bold=True),
-        selection=style(fore, blend(Color.parse(variables["primary"]), 0.5)),
+        selection=style(fore, _blend(ground, named("primary"), 0.5)),
     )

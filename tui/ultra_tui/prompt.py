@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from textual import events
 from textual.binding import Binding
 from textual.message import Message
+from textual.strip import Strip
 from textual.widgets import TextArea
 
 from ultra_tui.history import History
@@ -76,6 +77,10 @@ class Prompt(TextArea):
         """Replace the text, cursor at the end."""
         self.text = text
         self.move_cursor(self.document.end)
+
+    def render_line(self, y: int) -> Strip:
+        # In a window that leaves no cell, wrapping the placeholder would fail.
+        return super().render_line(y) if self.content_size.width > 0 else Strip.blank(0)
 
     # --- keys ---------------------------------------------------------------------------------------
 

@@ -9,8 +9,8 @@ from ultra_tui.commands import Command
 from ultra_tui.palette import Palette
 from ultra_tui.text import Line, line_width, wrap
 
-_LOGO = ("█ █ █   ▀█▀ █▀█ ▄▀█", "█▄█ █▄▄  █  █▀▄ █▀█")
-_LOGO_WIDTH = 19
+_LOGO = ("█ █ █  ▀█▀ █▀█ ▄▀█", "█▄█ █▄▄ █  █▀▄ █▀█")
+_LOGO_WIDTH = 18
 
 KEYS = (
     ("Enter", "send"),

@@ -17,15 +17,15 @@ from ultra_tui.clock import Clock
 from ultra_tui.compat import set_virtual_size
 from ultra_tui.palette import make_palette
 from ultra_tui.transcript.answer import Answer
-from ultra_tui.transcript.blocks import MARGIN, Block, Look
-from ultra_tui.transcript.chip import overlay_chip, overlay_selection
+from ultra_tui.transcript.blocks import Block, Look
 from ultra_tui.transcript.layout import Layout
+from ultra_tui.transcript.overlay import overlay_chip, overlay_selection, selected_rows
 
 SLICE = 0.008
 """Seconds of one tick that may go into re-rendering what cannot be seen."""
 
 
-class Transcript(ScrollView, can_focus=True):
+class Transcript(ScrollView, can_focus=False):
     """Blocks in rows. It follows its end until the person scrolls up, and again when they are back there."""
 
     DEFAULT_CSS = """
@@ -50,7 +50,7 @@ class Transcript(ScrollView, can_focus=True):
         self._moving = False  # the scroll offset is changed by ourselves
         self._seen = 0  # the row after the last one that was on screen while not following
 
-    # --- content ------------------------------------------------------------------------------------
+    # --- content ---
 
     def attach(self, clock: Clock) -> None:
         """Draw when ``clock`` ticks."""
@@ -102,7 +102,7 @@ class Transcript(ScrollView, can_focus=True):
         self.following = True
         self._fit()
 
-    # --- drawing ------------------------------------------------------------------------------------
+    # --- drawing ---
 
     def tick(self) -> bool:
         """Draw what changed since the last tick; True while stale blocks remain to be re-rendered."""
@@ -118,16 +118,20 @@ class Transcript(ScrollView, can_focus=True):
         row = self.scroll_offset.y + y
         if self._look is None or row >= self.record.rows:
             return Strip.blank(self.size.width, self._blank_style())
-        index, offset = self.record.locate(row)
-        strips = self.record.blocks[index].kept
-        strip = strips[offset] if offset < len(strips) else Strip.blank(self.size.width, self._blank_style())
-        strip = strip.adjust_cell_length(self.size.width, self._look[1].text)
+        strip = self._row(row)
+        if strip.cell_length != self.size.width:  # stale: of the width before
+            strip = strip.adjust_cell_length(self.size.width, self._look[1].text)
         if self.text_selection is not None:
             strip = overlay_selection(strip, self.text_selection.get_span(row), self._look[1])
         unseen = self.unseen
         if unseen and y == self.size.height - 1:
             strip = overlay_chip(strip, unseen, self._look)
         return strip.apply_offsets(0, row)
+
+    def _row(self, row: int) -> Strip:
+        index, offset = self.record.locate(row)
+        strips = self.record.blocks[index].kept
+        return strips[offset] if offset < len(strips) else Strip.blank(self.size.width, self._blank_style())
 
     @property
     def unseen(self) -> int:
@@ -174,7 +178,7 @@ class Transcript(ScrollView, can_focus=True):
             if block.is_fresh(self._look):
                 self.record.set_height(index, len(block.kept))
 
-    # --- look ---------------------------------------------------------------------------------------
+    # --- look ---
 
     def on_mount(self) -> None:
         self.app.theme_changed_signal.subscribe(self, lambda _: self._restyle())
@@ -224,7 +228,7 @@ class Transcript(ScrollView, can_focus=True):
                 index += 1
         self._fit(place)
 
-    # --- scrolling ----------------------------------------------------------------------------------
+    # --- scrolling ---
 
     @contextmanager
     def _keeping_place(self) -> Iterator[None]:
@@ -291,21 +295,11 @@ class Transcript(ScrollView, can_focus=True):
         if self._clock is not None:
             self._clock.wake()
 
-    # --- selection ----------------------------------------------------------------------------------
+    # --- selection ---
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
-        lines = []
-        for row in range(self.record.rows):
-            span = selection.get_span(row)
-            if span is None:
-                continue
-            index, offset = self.record.locate(row)
-            strips = self.record.blocks[index].kept
-            strip = strips[offset] if offset < len(strips) else Strip.blank(0)
-            start, end = span
-            text = strip.crop(max(start, MARGIN), None if end == -1 else max(end, MARGIN)).text
-            lines.append(text.rstrip())
-        return "\n".join(lines), "\n"
+        rows = range(self.record.rows)
+        return "\n".join(selected_rows(selection, [self._row(row) for row in rows])), "\n"
 
     def selection_updated(self, selection: Selection | None) -> None:
         self.refresh()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from rich.cells import cell_len
 from rich.segment import Segment
+from textual.selection import Selection
 from textual.strip import Strip
 
 from ultra_tui.palette import Palette
-from ultra_tui.transcript.blocks import Look
+from ultra_tui.transcript.blocks import MARGIN, Look
 
 
 def overlay_chip(strip: Strip, unseen: int, look: Look) -> Strip:
@@ -29,3 +30,15 @@ def overlay_selection(strip: Strip, span: tuple[int, int] | None, palette: Palet
         return strip
     marked = Strip([Segment(text, palette.selection) for text, _, _ in strip.crop(start, end)])
     return Strip.join([strip.crop(0, start), marked, strip.crop(end)])
+
+
+def selected_rows(selection: Selection, rows: list[Strip]) -> list[str]:
+    """The text of the selected cells, without the margin and the room at the ends of rows."""
+    texts = []
+    for row, strip in enumerate(rows):
+        span = selection.get_span(row)
+        if span is not None:
+            start, end = span
+            cells = strip.crop(max(start, MARGIN), None if end == -1 else max(end, MARGIN))
+            texts.append(cells.text.rstrip())
+    return texts
