@@ -28,6 +28,9 @@ DEFAULT_PRECISION = "bfloat16"
 MAX_CONTEXT = 32768
 """Positions of KV that are reserved unless the user asks for more; memory is touched only as it is used."""
 
+RELEASE_EVERY = 16
+"""Weights after which the pages of the file are given back while loading."""
+
 LoadProgress = Callable[[int, int], None]
 
 
@@ -71,9 +74,14 @@ class Model:
             parameters = sum(packed.shape[0] * packed.shape[1] for packed in weights.values())
             _check_memory(program, precision)
             sizes = Sizes(rows=CHUNK, blocks=-(-positions // BLOCK))
-            executor = ReferenceExecutor(program, weights, sizes, precision, progress)
+
+            def unpacked(done: int, total: int) -> None:
+                if done % RELEASE_EVERY == 0 or done == total:
+                    file.release()  # what is unpacked is not needed twice in memory
+                progress(done, total)
+
+            executor = ReferenceExecutor(program, weights, sizes, precision, unpacked)
             template = ChatTemplate.from_gguf(file)
-            file.release()
         except BaseException:
             file.close()
             raise

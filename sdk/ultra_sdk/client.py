@@ -64,10 +64,11 @@ def connect(
 ) -> Client:
     """A client of the server of ``model``, to be entered with ``async with``.
 
-    ``url`` (``ws://127.0.0.1:PORT``) or ``unix`` (a socket's path) name a server; otherwise a running one is
-    found through the runtime files: that of ``model``, or the newest. If none runs and ``start`` is true, one
-    is started in the background; it leaves by itself after 15 idle minutes. ``on_status`` hears, in words,
-    what takes long. Entering raises `ConnectError` or `Unauthorized`.
+    ``url`` (``ws://127.0.0.1:PORT``) or ``unix`` (a socket's path) name a server; without a ``token`` it is
+    ``ULTRA_TOKEN``'s or that of its runtime file. Otherwise a running one is found through the runtime files:
+    that of ``model``, or the newest. If none runs and ``start`` is true, one is started in the background; it
+    leaves by itself after 15 idle minutes. ``on_status`` hears, in words, what takes long. Entering raises
+    `ConnectError` or `Unauthorized`.
     """
     return Client(Target(model, url, unix, token, start), timeout or Timeout(), on_status)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable
 
 import msgspec
@@ -79,7 +80,7 @@ def _named(target: Target) -> Address:
         if url.startswith("http"):
             url = f"ws{url.removeprefix('http')}"
         url = url if url.rstrip("/").endswith(PATH) else url.rstrip("/") + PATH
-    token = target.token
+    token = target.token or os.environ.get("ULTRA_TOKEN")
     if token is None:
         places = ((address(info), info.token) for info in running())
         token = next((its for where, its in places if where.url == url and where.unix == target.unix), "")

@@ -55,6 +55,8 @@ from .protocol.runtime import RuntimeInfo, write_info
 if TYPE_CHECKING:
     from types import TracebackType
 
+MAX_MESSAGE_BYTES = 2**23
+
 Ending = Literal["done", "hang", "silent", "drop", "close"]
 HEARTBEAT_SECONDS = 1.0
 
@@ -163,6 +165,7 @@ class FakeEngine:
             self.unix,
             subprotocols=[Subprotocol(SUBPROTOCOL)],
             compression=None,
+            max_size=MAX_MESSAGE_BYTES,
             process_request=self._admit,
             close_timeout=1,
         ) as self._server:
@@ -188,7 +191,7 @@ class FakeEngine:
         return connection.respond(HTTPStatus.UNAUTHORIZED, "unauthorized\n")
 
     def _hello(self) -> Hello:
-        limits = Limits(2**23, self.context_tokens - 1, 256, 64, 64)
+        limits = Limits(MAX_MESSAGE_BYTES, self.context_tokens - 1, 256, 64, 64)
         return Hello(
             protocol=PROTOCOL_VERSION,
             server="fake",

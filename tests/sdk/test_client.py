@@ -26,6 +26,7 @@ from ultra_sdk import (
     connect,
 )
 from ultra_sdk.client import build
+from ultra_sdk.errors import Unauthorized
 from ultra_sdk.protocol import Error
 from ultra_sdk.testing import Answer, FakeEngine
 
@@ -51,6 +52,18 @@ async def test_events_in_order_and_a_result() -> None:
     [create] = fake.creates
     assert create.messages == [ChatMessage("user", "hi")] and create.prompt is None
     assert (create.max_tokens, create.sampling.seed) == (9, 7)
+
+
+async def test_the_token_of_a_named_server_may_come_from_the_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with FakeEngine("yes") as fake:
+        monkeypatch.setenv("ULTRA_TOKEN", "wrong")
+        with pytest.raises(Unauthorized):
+            await connect(unix=fake.unix).__aenter__()
+        monkeypatch.setenv("ULTRA_TOKEN", fake.token)
+        async with connect(unix=fake.unix) as engine:
+            assert (await engine.generate("x")).text == "yes"
 
 
 async def test_raw_text_is_sent_as_it_is() -> None:
