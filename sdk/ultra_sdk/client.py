@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, TypedDict
 import msgspec
 
 from .connection import Connection
-from .discovery import Target, reach
+from .discovery import Target
 from .protocol import ChatMessage, Create, Hello, Sampling
+from .reach import reach
 from .result import Result
 from .stream import Stream
 from .timeout import Timeout

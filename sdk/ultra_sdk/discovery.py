@@ -1,10 +1,9 @@
-"""Finding a server: the one that was named, one that runs, or one that we start."""
+"""Finding a server: the one that was named, or one that runs."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
 
 import msgspec
 
@@ -32,21 +31,6 @@ class Target(msgspec.Struct, frozen=True):
         return f"Target({self.url or self.unix or self.model})"
 
 
-async def reach(target: Target, timeout: float, on_status: Callable[[str], None] | None) -> Connection:
-    """Connect to what ``target`` means. Raises `ConnectError`, `Unauthorized` or `ProtocolError`."""
-    if target.url is not None or target.unix is not None:
-        return await Connection.open(_named(target), timeout)
-    connection = await find(target.model, timeout)
-    if connection is not None:
-        return connection
-    if not target.start:
-        what = f"no server of {target.model} is running" if target.model else "no server is running"
-        raise ConnectError(f"{what}: start one with `ultra serve`")
-    from .launch import launch
-
-    return await launch(target.model, timeout, on_status or _quiet)
-
-
 async def find(model: str | None, timeout: float) -> Connection | None:
     """A connection to the newest running server (of ``model``) that answers; None if none does.
 
@@ -70,7 +54,8 @@ def address(info: RuntimeInfo) -> Address:
     return Address(token=info.token, url=f"ws://{host}:{info.port}{PATH}", name=info.name)
 
 
-def _named(target: Target) -> Address:
+def named(target: Target) -> Address:
+    """Where the server listens whose place the user gave. Raises `ConnectError` for two places at once."""
     if target.url is not None and target.unix is not None:
         raise ConnectError("give either url or unix, not both")
     url = target.url
@@ -85,7 +70,3 @@ def _named(target: Target) -> Address:
         places = ((address(info), info.token) for info in running())
         token = next((its for where, its in places if where.url == url and where.unix == target.unix), "")
     return Address(token=token, unix=target.unix, url=url)
-
-
-def _quiet(status: str) -> None:
-    pass
