@@ -25,7 +25,7 @@ class Sample:
         self.count = 0
         self.last: int | None = None
         self._request, self._tokenizer, self._prompt_length = request, tokenizer, len(prompt)
-        self._sampler = Sampler(request.sampling, seed + index, prompt)
+        self._sampler = Sampler(request.sampling, (seed + index) % 2**64, prompt)
         self._decoder = tokenizer.decoder()
         self._stops = StopScanner(request.sampling.stop)
 

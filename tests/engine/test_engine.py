@@ -52,6 +52,11 @@ def test_samples_share_the_prompt_and_differ_by_seed(engine: Engine) -> None:
     assert isinstance(done, Done) and done.stats.prompt_tokens == 9
 
 
+def test_the_largest_seed_has_a_successor(engine: Engine) -> None:
+    many = run(engine, temperature=1.0, seed=2**64 - 1, n=2, max_tokens=6)
+    assert many.tokens(1) == run(engine, temperature=1.0, seed=0, max_tokens=6).tokens()
+
+
 def test_the_last_conversation_is_not_computed_twice(engine: Engine) -> None:
     prompt = "a shared beginning of some length, then " * 8
     run(engine, prompt + "one", max_tokens=4)
