@@ -33,6 +33,7 @@ class Ultra:
     """The engine's runner on its reference executor, as `ultra serve` runs it."""
 
     def __init__(self, path: Path, threads: int) -> None:
+        os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as the server does
         from ultra_engine.model import Model
 
         self._runner = Model.load(path, context=CONTEXT, threads=threads).runner
