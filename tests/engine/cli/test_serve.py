@@ -22,7 +22,7 @@ from ultra_engine.testing import ScriptedEngine
 
 class Engine:
     @staticmethod
-    def open(model, *, context, precision, threads):
+    def open(model, *, context, **options):
         if model == "qwne":
             raise UnknownModel("there is no model qwne; near ones: qwen")
         if model == "slow":
