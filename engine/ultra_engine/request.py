@@ -54,8 +54,9 @@ class SamplingParams:
 
 
 def _number(name: str, value: object, low: float, high: float, open_low: bool = False) -> None:
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not is_number or math.isnan(value) or not (low < value if open_low else low <= value) or value > high:  # type: ignore[arg-type,operator]
+    number = value if isinstance(value, (int, float)) and not isinstance(value, bool) else math.nan
+    # NaN compares false with everything, so it is in no interval.
+    if not low <= number <= high or (open_low and number == low):
         interval = f"{'above' if open_low else 'from'} {low} to {high}"
         raise RequestError(f"{name} must be a number {interval}, not {value!r}", name)
 
