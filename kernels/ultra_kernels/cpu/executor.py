@@ -76,8 +76,11 @@ class CpuExecutor:
         if not machine:
             raise MemoryError("there is no memory for the threads of the CPU machine")
         self._machine = machine
-        self.close = weakref.finalize(self, library.ultra_cpu_destroy, machine)
-        """Ends the threads; also happens when the executor is dropped. It must not run afterwards."""
+        self._destroy = weakref.finalize(self, library.ultra_cpu_destroy, machine)
+
+    def close(self) -> None:
+        """End the threads; dropping the executor does the same."""
+        self._destroy()
 
     # --- buffers ------------------------------------------------------------------------------------
 
@@ -136,7 +139,7 @@ class CpuExecutor:
 
         Raises `ValueError` for a step that the executor was not built for.
         """
-        assert self.close.alive, "the executor is closed"
+        assert self._destroy.alive, "the executor is closed"
         width = self._admit(step)
         logits = torch.empty(len(step.out_rows), int(self._logits.shape[1]))
         self._table[self._logits.id].data = logits.data_ptr()
