@@ -3,6 +3,7 @@ PYTHON ?= python3
 MODEL ?= qwen2.5-coder-1.5b
 VENV := .venv
 BIN := $(VENV)/bin
+NATIVE := hatch_build.py kernels/ultra_kernels/cpu/build.py $(wildcard kernels/ultra_kernels/cpu/src/*)
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .DEFAULT_GOAL := help
@@ -36,19 +37,19 @@ screenshot: $(VENV)/.engine ## take the README's picture from the running app
 	$(BIN)/python scripts/screenshot.py
 
 clean: ## remove the virtual environment and caches of tools (never models)
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) kernels/ultra_kernels/cpu/*.so .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "Ultra needs Python 3.11 or newer: make PYTHON=/path/to/python3.11 ..." >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.engine: pyproject.toml constraints.txt | $(VENV)/bin/python
+$(VENV)/.engine: pyproject.toml constraints.txt $(NATIVE) | $(VENV)/bin/python
 	@echo "Installing (the first time takes a few minutes) ..."
 	$(PIP_INSTALL) -e '.[engine]'
 	@touch $@
 
-$(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python
+$(VENV)/.dev: pyproject.toml constraints.txt $(NATIVE) | $(VENV)/bin/python
 	@echo "Installing (the first time takes a few minutes) ..."
 	$(PIP_INSTALL) -e '.[dev]'
 	@touch $@ $(VENV)/.engine

@@ -32,7 +32,9 @@ def choose(wanted: str, precision: str | None) -> str:
     """
     assert wanted in EXECUTORS
     if wanted == "cpu" and precision:
-        raise ModelError("a precision is the reference executor's: leave it out, or take --executor reference")
+        raise ModelError(
+            "a precision is the reference executor's: leave it out, or take --executor reference"
+        )
     if wanted == "reference" or precision:
         return "reference"
     try:

@@ -104,4 +104,3 @@ def _context(config: ModelConfig, wanted: int | None) -> int:
     if not 2 <= wanted <= config.context:
         raise ModelError(f"context {wanted}: {config.name} takes 2 to {config.context} tokens")
     return wanted
-

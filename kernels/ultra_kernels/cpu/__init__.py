@@ -1,1 +1,1 @@
-"""Executor 2: resident C++ threads that walk the program. Importing this package needs no compiled library."""
+"""Executor 2: resident C++ threads that walk the program. Importing this needs no compiled library."""

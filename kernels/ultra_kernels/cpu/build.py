@@ -19,7 +19,9 @@ from pathlib import Path
 SOURCES = Path(__file__).parent / "src"
 LIBRARY = Path(__file__).parent / "libultra_cpu.so"
 
-_FLAGS = "-std=c++17 -O3 -fPIC -fvisibility=hidden -pthread -ffp-contract=off -Wall -Wextra -Wno-psabi".split()
+_FLAGS = (
+    "-std=c++17 -O3 -fPIC -fvisibility=hidden -pthread -ffp-contract=off -Wall -Wextra -Wno-psabi".split()
+)
 _AVX2 = "-mavx2 -mfma -mf16c".split()
 
 

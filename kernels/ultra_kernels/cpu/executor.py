@@ -10,6 +10,7 @@ import ctypes
 import os
 import weakref
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +23,7 @@ from ..step import Packed, Sizes, Step, Stopped
 from . import abi
 
 _CODES = {name: code for code, name in enumerate(FORMATS)}
-_STATE = np.dtype(np.float16)
+_TYPES: dict[Kind, type[np.generic]] = {Kind.INPUT: np.int32, Kind.STATE: np.float16}
 
 
 class CpuExecutor:
@@ -48,7 +49,7 @@ class CpuExecutor:
         self.program, self.sizes = program, sizes
         self.threads = threads or default_threads()
         self.level = abi.level()
-        self._memory: dict[int, npt.NDArray[np.generic]] = {}
+        self._memory: dict[int, npt.NDArray[Any]] = {}
         self._table = (abi.BufferRecord * len(program.buffers))()
         self._load(weights, progress)
         for buffer in program.buffers:
@@ -106,11 +107,10 @@ class CpuExecutor:
         shape = [size if isinstance(size, int) else longest[size] for size in buffer.shape]
         if buffer.kind is Kind.OUTPUT:
             shape[0] = 0  # made anew for every step
-        types = {Kind.INPUT: np.dtype(np.int32), Kind.STATE: _STATE}
-        self._bind(buffer, np.empty(shape, dtype=types.get(buffer.kind, np.dtype(np.float32))))
+        self._bind(buffer, np.empty(shape, dtype=_TYPES.get(buffer.kind, np.float32)))
 
     def _bind(
-        self, buffer: Buffer, data: npt.NDArray[np.generic], columns: int | None = None, code: int = 0
+        self, buffer: Buffer, data: npt.NDArray[Any], columns: int | None = None, code: int = 0
     ) -> None:
         self._memory[buffer.id] = data  # keeps it alive
         width = int(np.prod(data.shape[1:])) if data.ndim > 1 else data.shape[0]
@@ -201,7 +201,7 @@ def default_threads() -> int:
     return os.cpu_count() or 1
 
 
-def _within(what: str, values: npt.NDArray[np.generic], limit: int | npt.NDArray[np.int64]) -> None:
+def _within(what: str, values: npt.NDArray[Any], limit: int | npt.NDArray[Any]) -> None:
     bad = (values < 0) | (values >= limit)
     if bad.any():
         raise ValueError(f"{what} {values[bad][0]} is out of range")

@@ -1,4 +1,4 @@
-"""The library is built here if the checkout's is missing or old; without a compiler these tests are skipped."""
+"""The library is built here if the checkout's is missing or old; without a compiler the tests are skipped."""
 
 import pytest
 from ultra_kernels.cpu import build

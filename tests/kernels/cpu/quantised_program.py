@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from ultra_kernels.builder import Builder
 from ultra_kernels.formats import FORMATS, Format
 from ultra_kernels.program import BLOCK, Attributes, Kind, Op, Program
-from ultra_kernels.step import Packed
+from ultra_kernels.step import Packed, Step
 
 HEADS, KV_HEADS, DIM, VOCAB = 4, 2, 64, 77
 
@@ -35,7 +37,9 @@ def build(tiles: int = 1, *, hidden: int = 256, wide: int = 512, window: int = 0
     project["inv_freq"] = b.constant("inv_freq", 100.0 ** -np.linspace(0, 1, DIM // 2, dtype=np.float32))
     b.node(Op.NORM_QKV, KV_HEADS, project | place | caches, at, 0)
     b.node(Op.ATTENTION, KV_HEADS, {"q": q, "a": a} | place | caches, at, 0)
-    b.node(Op.LINEAR_ADD, hidden, {"a": a, "w": b.weight("out", hidden, HEADS * DIM), "x": x}, Attributes(), 0)
+    b.node(
+        Op.LINEAR_ADD, hidden, {"a": a, "w": b.weight("out", hidden, HEADS * DIM), "x": x}, Attributes(), 0
+    )
     u = b.activation("u", "rows", wide)
     up = {"w_gate": b.weight("gate", wide, hidden), "w_up": b.weight("up", wide, hidden)}
     up |= {"x": x, "norm": b.weight("norm2", hidden), "u": u}
@@ -66,6 +70,19 @@ def weights(program: Program, format: str, seed: int = 0) -> dict[str, Packed]:
     """Matrices in ``format``, vectors in float32."""
     rng = np.random.default_rng(seed)
     return {
-        b.name: packed(FORMATS[format if len(b.shape) == 2 else "f32"], int(np.prod(b.shape[:-1])), int(b.shape[-1]), rng)
+        b.name: packed(
+            FORMATS[format if len(b.shape) == 2 else "f32"], int(np.prod(b.shape[:-1])), int(b.shape[-1]), rng
+        )
         for b in program.weights()
     }
+
+
+def steps_of(tokens: Sequence[int], counts: Sequence[int] = ()) -> list[Step]:
+    """One sequence in steps of so many rows (one step if none are given), logits for every row."""
+    steps, start = [], 0
+    for count in counts or [len(tokens)]:
+        rows = tokens[start : start + count]
+        steps.append(Step(rows, range(start, start + count), [0] * count, [[3, 1, 2, 0]], range(len(rows))))
+        start += count
+    assert start == len(tokens)
+    return steps
