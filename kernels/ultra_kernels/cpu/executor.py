@@ -127,7 +127,7 @@ class CpuExecutor:
                 if buffer.kind is Kind.WEIGHT and node.op is not Op.EMBED:
                     widest = max(widest, int(buffer.shape[-1]))
             if node.op is Op.ATTENTION:
-                heads = max(heads, (at.head_dim + 18) * (at.heads // at.kv_heads) + at.head_dim)
+                heads = max(heads, (at.head_dim + 18) * (at.heads // at.kv_heads) + BLOCK * at.head_dim)
             if node.op is Op.NORM_QKV:
                 heads = max(heads, (self.sizes.rows + 2) * at.head_dim)
         return abi.SizesRecord(self.sizes.rows, widest, heads)

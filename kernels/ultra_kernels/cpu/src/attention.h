@@ -34,11 +34,20 @@ static inline float dot_float(const float* a, const float* b, int n) {
     return sum8(even + odd) + rest;
 }
 
-static inline void add_scaled(float* to, const float* from, float by, int n) {
-    const v8 factor = fill8(by);
+// mix = mix * shrink + the weighted values of slots [from, to), which lie `n` floats apart.
+static inline void mix_in(float* mix, float shrink, const float* values, const float* weights, int from, int to,
+                          int n) {
     int i = 0;
-    for (; i + 8 <= n; i += 8) store8(to + i, fma8(factor, load8(from + i), load8(to + i)));
-    for (; i < n; i++) to[i] += by * from[i];
+    for (; i + 8 <= n; i += 8) {
+        v8 sum = load8(mix + i) * fill8(shrink);
+        for (int slot = from; slot < to; slot++) sum = fma8(fill8(weights[slot]), load8(values + slot * n + i), sum);
+        store8(mix + i, sum);
+    }
+    for (; i < n; i++) {
+        float sum = mix[i] * shrink;
+        for (int slot = from; slot < to; slot++) sum += weights[slot] * values[slot * n + i];
+        mix[i] = sum;
+    }
 }
 
 // Scores of 16 keys become weights; the running maximum and sum follow. Returns what older sums shrink by.
@@ -58,7 +67,7 @@ static inline float soften(float* scores, float* most, float* sum) {
 }
 
 // One row, one KV head: `queries` query heads of `dim` from q, the mix of values to out.
-// `memory` has room for (dim + 18) * queries + dim floats.
+// `memory` has room for (dim + 18) * queries + 16 * dim floats.
 static void attend(const Node& n, const Buffer& keys, const Buffer& values, const Pages& pages, int position,
                    const float* q, float* out, float* memory) {
     const int dim = n.head_dim, queries = n.heads / n.kv_heads;
@@ -68,23 +77,18 @@ static void attend(const Node& n, const Buffer& keys, const Buffer& values, cons
     memset(mix, 0, sizeof(float) * static_cast<size_t>(queries * dim));
     const int first = n.window && position >= n.window ? position - n.window + 1 : 0;
     for (int base = first / KV_BLOCK * KV_BLOCK; base <= position; base += KV_BLOCK) {
-        const int from = base > first ? base : first;
-        const int to = base + KV_BLOCK <= position ? base + KV_BLOCK : position + 1;
+        const int from = base > first ? 0 : first - base;
+        const int to = base + KV_BLOCK <= position ? KV_BLOCK : position + 1 - base;
         for (int i = 0; i < KV_BLOCK * queries; i++) scores[i] = -INFINITY;
         for (int slot = from; slot < to; slot++) {
-            widen(pages.at(keys, slot), dim, wide);
+            widen(pages.at(keys, base + slot), dim, wide);
             for (int g = 0; g < queries; g++)
-                scores[KV_BLOCK * g + slot - base] = dot_float(q + g * dim, wide, dim) * n.scale;
+                scores[KV_BLOCK * g + slot] = dot_float(q + g * dim, wide, dim) * n.scale;
         }
+        for (int slot = from; slot < to; slot++) widen(pages.at(values, base + slot), dim, wide + slot * dim);
         for (int g = 0; g < queries; g++) {
             const float shrink = soften(scores + KV_BLOCK * g, most + g, sums + g);
-            if (shrink != 1.0f)
-                for (int i = 0; i < dim; i++) mix[g * dim + i] *= shrink;
-        }
-        for (int slot = from; slot < to; slot++) {
-            widen(pages.at(values, slot), dim, wide);
-            for (int g = 0; g < queries; g++)
-                add_scaled(mix + g * dim, wide, scores[KV_BLOCK * g + slot - base], dim);
+            mix_in(mix + g * dim, shrink, wide, scores + KV_BLOCK * g, from, to, dim);
         }
     }
     for (int g = 0; g < queries; g++)

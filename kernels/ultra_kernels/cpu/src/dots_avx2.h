@@ -31,13 +31,16 @@ struct Panel32 {  // 32 columns of eight rows
 };
 
 template <class F>
-static void pack_32(const uint8_t* const* rows, int blocks, Panel32* out) {
+static void pack_32(const uint8_t* const* rows, int blocks, Panel32* out, int64_t ahead) {
     for (int b = 0; b < blocks; b++, out++) {
         const int64_t at = static_cast<int64_t>(b) * F::BYTES;
         __m256i v[8];
-        for (int r = 0; r < 8; r++) v[r] = F::quants(rows[r] + at);
+        for (int r = 0; r < 8; r++) {
+            prefetch(rows[r] + at + ahead, 1);
+            v[r] = F::quants(rows[r] + at);
+        }
         transpose8(v);
-        for (int i = 0; i < 8; i++) _mm256_storeu_si256(reinterpret_cast<__m256i*>(out->q) + i, v[i]);
+        for (int i = 0; i < 8; i++) store32(out->q + 32 * i, v[i]);
         _mm256_storeu_ps(out->d, halves(rows, at));
         _mm256_storeu_ps(out->least, F::AFFINE ? halves(rows, at + 2) : _mm256_setzero_ps());
     }
@@ -46,6 +49,7 @@ static void pack_32(const uint8_t* const* rows, int blocks, Panel32* out) {
 template <class F, int M>
 static void tile_32(const Panel32* panel, const Quantised& x, int columns, float* out) {
     const int blocks = columns / 32;
+    const int64_t stride = columns;
     __m256 sums[M];
     for (int m = 0; m < M; m++) sums[m] = _mm256_setzero_ps();
     for (int b = 0; b < blocks; b++, panel++) {
@@ -53,12 +57,15 @@ static void tile_32(const Panel32* panel, const Quantised& x, int columns, float
         for (int m = 0; m < M; m++) dots[m] = _mm256_setzero_si256();
         for (int first = 0; first < 8; first += F::TERMS) {
             __m256i part[M];
-            for (int i = first; i < first + F::TERMS; i++) {
-                const __m256i w = load32(panel->q + 32 * i);
+            const int8_t* values = x.q + 32 * b + 4 * first;
+#pragma GCC unroll 8
+            for (int i = 0; i < F::TERMS; i++) {
+                const __m256i w = load32(panel->q + 32 * (first + i));
+#pragma GCC unroll 4
                 for (int m = 0; m < M; m++) {
-                    const int8_t* values = x.q + static_cast<int64_t>(m) * columns + 32 * b + 4 * i;
-                    const __m256i p = byte_products<F::SIGNED>(w, broadcast4(values));
-                    part[m] = i == first ? p : _mm256_add_epi16(part[m], p);
+                    const __m256i p = byte_products<F::SIGNED>(w, broadcast4(values + m * stride + 4 * i));
+                    part[m] = i == 0 ? p : _mm256_add_epi16(part[m], p);
+                    keep(part[m]);
                 }
             }
             for (int m = 0; m < M; m++)
@@ -123,23 +130,37 @@ static void one_256(const uint8_t* const* rows, const Quantised& x, int columns,
     _mm256_storeu_ps(out, sum);
 }
 
+// Scales of eight blocks, one block a vector, to scales of eight rows, each twice in its lane.
 template <class F>
-static void pack_256(const uint8_t* const* rows, int blocks, Panel256* out) {
+static inline void pack_scales(const __m256i* scales, Panel256* out) {
+    __m256i v[8];
+    for (int r = 0; r < 8; r++) v[r] = scales[r];
+    transpose8(v);  // pairs of int16
+    const __m256i low = _mm256_set1_epi32(0xffff);
+    constexpr int GROUPS = 256 / F::GROUP, FIRST = F::GROUP == 32 ? 4 : 0;
+    for (int pair = 0; pair < GROUPS / 2; pair++) {
+        const __m256i even = _mm256_and_si256(v[pair], low), odd = _mm256_srli_epi32(v[pair], 16);
+        store32(out->scale[2 * pair], _mm256_or_si256(even, _mm256_slli_epi32(even, 16)));
+        store32(out->scale[2 * pair + 1], _mm256_or_si256(odd, _mm256_slli_epi32(odd, 16)));
+        store32(out->other[pair], v[FIRST + pair]);
+    }
+}
+
+template <class F>
+static void pack_256(const uint8_t* const* rows, int blocks, Panel256* out, int64_t ahead) {
     for (int b = 0; b < blocks; b++, out++) {
         const int64_t at = static_cast<int64_t>(b) * F::BYTES;
+        __m256i v[8];
         for (int r = 0; r < 8; r++) {
-            int16_t s[16];
-            _mm256_storeu_si256(reinterpret_cast<__m256i*>(s), F::scales(rows[r] + at));
-            for (int g = 0; g < 256 / F::GROUP; g++) out->scale[g][r] = (s[g] & 0xffff) | s[g] * 65536;
-            for (int pair = 0; pair < 128 / F::GROUP; pair++)
-                memcpy(&out->other[pair][r], s + (F::GROUP == 32 ? 8 : 0) + 2 * pair, 4);
+            prefetch(rows[r] + at + ahead, F::BYTES);
+            v[r] = F::scales(rows[r] + at);
         }
+        pack_scales<F>(v, out);
+#pragma GCC unroll 8
         for (int part = 0; part < 8; part++) {
-            __m256i v[8];
             for (int r = 0; r < 8; r++) v[r] = F::quants(rows[r] + at, part);
             transpose8(v);
-            __m256i* to = reinterpret_cast<__m256i*>(out->q) + 8 * part;
-            for (int i = 0; i < 8; i++) _mm256_storeu_si256(to + i, v[i]);
+            for (int i = 0; i < 8; i++) store32(out->q + 256 * part + 32 * i, v[i]);
         }
         _mm256_storeu_ps(out->d, halves(rows, at + F::D));
         _mm256_storeu_ps(out->e, F::OFFSET ? _mm256_setzero_ps() : halves(rows, at + 2));
@@ -149,6 +170,7 @@ static void pack_256(const uint8_t* const* rows, int blocks, Panel256* out) {
 template <class F, int M>
 static void tile_256(const Panel256* panel, const Quantised& x, int columns, float* out) {
     const int blocks = columns / 256;
+    const int64_t stride = columns;
     const int16_t* totals = F::GROUP == 16 ? x.sum16 : x.sum32;
     __m256 sums[M];
     for (int m = 0; m < M; m++) sums[m] = _mm256_setzero_ps();
@@ -157,12 +179,15 @@ static void tile_256(const Panel256* panel, const Quantised& x, int columns, flo
         for (int m = 0; m < M; m++) dots[m] = others[m] = _mm256_setzero_si256();
         for (int first = 0; first < 64; first += F::TERMS) {
             __m256i part[M];
-            for (int i = first; i < first + F::TERMS; i++) {
-                const __m256i w = load32(panel->q + 32 * i);
+            const int8_t* values = x.q + 256 * b + 4 * first;
+#pragma GCC unroll 8
+            for (int i = 0; i < F::TERMS; i++) {
+                const __m256i w = load32(panel->q + 32 * (first + i));
+#pragma GCC unroll 4
                 for (int m = 0; m < M; m++) {
-                    const int8_t* values = x.q + static_cast<int64_t>(m) * columns + 256 * b + 4 * i;
-                    const __m256i p = _mm256_maddubs_epi16(w, broadcast4(values));
-                    part[m] = i == first ? p : _mm256_add_epi16(part[m], p);
+                    const __m256i p = _mm256_maddubs_epi16(w, broadcast4(values + m * stride + 4 * i));
+                    part[m] = i == 0 ? p : _mm256_add_epi16(part[m], p);
+                    keep(part[m]);
                 }
             }
             const __m256i scale = load32(panel->scale[4 * first / F::GROUP]);

@@ -11,6 +11,7 @@ namespace ULTRA_LEVEL {
 
 static inline __m128i load16(const uint8_t* p) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)); }
 static inline __m256i load32(const void* p) { return _mm256_loadu_si256(static_cast<const __m256i*>(p)); }
+static inline void store32(void* p, __m256i v) { _mm256_storeu_si256(static_cast<__m256i*>(p), v); }
 
 // 16 bytes -> their low nibbles, then their high ones.
 static inline __m256i nibbles(__m128i v) {

@@ -10,7 +10,7 @@ static void group_32(const uint8_t* const* rows, const Quantised& x, int columns
                      uint8_t* memory, int64_t ahead) {
     if (count == 1) return one_32<F>(rows, x, columns, out, ahead);
     Panel32* panel = reinterpret_cast<Panel32*>(memory);
-    pack_32<F>(rows, columns / 32, panel);
+    pack_32<F>(rows, columns / 32, panel, ahead);
     int m = 0;
     for (; m + 4 <= count; m += 4) tile_32<F, 4>(panel, at_row(x, m, columns, 32), columns, out + 8 * m);
     const Quantised rest = at_row(x, m, columns, 32);
@@ -24,7 +24,7 @@ static void group_256(const uint8_t* const* rows, const Quantised& x, int column
                       uint8_t* memory, int64_t ahead) {
     if (count == 1) return one_256<F>(rows, x, columns, out, ahead);
     Panel256* panel = reinterpret_cast<Panel256*>(memory);
-    pack_256<F>(rows, columns / 256, panel);
+    pack_256<F>(rows, columns / 256, panel, ahead);
     int m = 0;
     for (; m + 4 <= count; m += 4) tile_256<F, 4>(panel, at_row(x, m, columns, 256), columns, out + 8 * m);
     const Quantised rest = at_row(x, m, columns, 256);

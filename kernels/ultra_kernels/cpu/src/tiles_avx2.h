@@ -48,6 +48,9 @@ static inline __m256i broadcast4(const void* p) {
     return _mm256_set1_epi32(word);
 }
 
+// Have the compiler finish `v` here: it would rather make all products first and spill them.
+static inline void keep(__m256i& v) { asm("" : "+x"(v)); }
+
 // Pairs of byte products, in int16.
 template <bool SIGNED>
 static inline __m256i byte_products(__m256i w, __m256i x) {
