@@ -7,7 +7,7 @@ NATIVE := hatch_build.py kernels/ultra_kernels/cpu/build.py $(wildcard kernels/u
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help chat serve test check format screenshot clean
+.PHONY: help chat serve test check sanitize format screenshot clean
 
 help: ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -28,6 +28,9 @@ check: $(VENV)/.dev ## ruff, mypy, import directions and the import-time budget
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q tests/test_architecture.py
 	$(BIN)/python scripts/import_budget.py
+
+sanitize: $(VENV)/.dev ## the CPU machine's tests under address, undefined-behaviour and thread sanitizers
+	$(BIN)/python scripts/sanitize.py
 
 format: $(VENV)/.dev ## format the sources
 	$(BIN)/ruff format .
