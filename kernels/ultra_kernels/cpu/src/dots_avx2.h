@@ -25,20 +25,22 @@ static void one_32(const uint8_t* const* rows, const Quantised& x, int columns, 
     _mm256_storeu_ps(out, sum);
 }
 
+struct Next {  // weights that are wanted soon: `step` bytes are fetched with every block
+    const uint8_t* bytes;
+    int step;
+};
+
 struct Panel32 {  // 32 columns of eight rows
     uint8_t q[256];
     float d[8], least[8];
 };
 
 template <class F>
-static void pack_32(const uint8_t* const* rows, int blocks, Panel32* out, int64_t ahead) {
+static void pack_32(const uint8_t* const* rows, int blocks, Panel32* out) {
     for (int b = 0; b < blocks; b++, out++) {
         const int64_t at = static_cast<int64_t>(b) * F::BYTES;
         __m256i v[8];
-        for (int r = 0; r < 8; r++) {
-            prefetch(rows[r] + at + ahead, 1);
-            v[r] = F::quants(rows[r] + at);
-        }
+        for (int r = 0; r < 8; r++) v[r] = F::quants(rows[r] + at);
         transpose8(v);
         for (int i = 0; i < 8; i++) store32(out->q + 32 * i, v[i]);
         _mm256_storeu_ps(out->d, halves(rows, at));
@@ -47,12 +49,13 @@ static void pack_32(const uint8_t* const* rows, int blocks, Panel32* out, int64_
 }
 
 template <class F, int M>
-static void tile_32(const Panel32* panel, const Quantised& x, int columns, float* out) {
+static void tile_32(const Panel32* panel, const Quantised& x, int columns, float* out, Next next) {
     const int blocks = columns / 32;
     const int64_t stride = columns;
     __m256 sums[M];
     for (int m = 0; m < M; m++) sums[m] = _mm256_setzero_ps();
     for (int b = 0; b < blocks; b++, panel++) {
+        prefetch(next.bytes + b * next.step, next.step);
         __m256i dots[M];
         for (int m = 0; m < M; m++) dots[m] = _mm256_setzero_si256();
         for (int first = 0; first < 8; first += F::TERMS) {
@@ -105,10 +108,11 @@ static inline void one_block_k(const uint8_t* p, const int8_t* x, const int16_t*
         const __m128i totals = _mm_loadu_si128(reinterpret_cast<const __m128i*>(sum32));
         *other = _mm256_zextsi128_si256(_mm_madd_epi16(_mm256_extracti128_si256(all, 1), totals));
     }
+    const auto load = [p](int offset) { return load32(p + offset); };
     __m256i sum = _mm256_setzero_si256();
 #pragma GCC unroll 8
     for (int part = 0; part < 8; part++) {
-        const __m256i products = _mm256_maddubs_epi16(F::quants(p, part), load32(x + 32 * part));
+        const __m256i products = _mm256_maddubs_epi16(F::quants(load, part), load32(x + 32 * part));
         sum = _mm256_add_epi32(sum, _mm256_madd_epi16(products, _mm256_shuffle_epi8(spread, repeat16(part))));
     }
     *dot = sum;
@@ -147,34 +151,38 @@ static inline void pack_scales(const __m256i* scales, Panel256* out) {
 }
 
 template <class F>
-static void pack_256(const uint8_t* const* rows, int blocks, Panel256* out, int64_t ahead) {
+static void pack_256(const uint8_t* const* rows, int blocks, Panel256* out) {
     for (int b = 0; b < blocks; b++, out++) {
         const int64_t at = static_cast<int64_t>(b) * F::BYTES;
         __m256i v[8];
-        for (int r = 0; r < 8; r++) {
-            prefetch(rows[r] + at + ahead, F::BYTES);
-            v[r] = F::scales(rows[r] + at);
-        }
+        for (int r = 0; r < 8; r++) v[r] = F::scales(rows[r] + at);
         pack_scales<F>(v, out);
-#pragma GCC unroll 8
-        for (int part = 0; part < 8; part++) {
-            for (int r = 0; r < 8; r++) v[r] = F::quants(rows[r] + at, part);
-            transpose8(v);
-            for (int i = 0; i < 8; i++) store32(out->q + 256 * part + 32 * i, v[i]);
+        __m256i chunks[F::CHUNKS][8];
+        for (int c = 0; c < F::CHUNKS; c++) {
+            for (int r = 0; r < 8; r++) chunks[c][r] = load32(rows[r] + at + F::RAW + 32 * c);
+            transpose8(chunks[c]);
         }
+#pragma GCC unroll 8
+        for (int part = 0; part < 8; part++)
+#pragma GCC unroll 8
+            for (int i = 0; i < 8; i++) {
+                const auto load = [&chunks, i](int offset) { return chunks[(offset - F::RAW) / 32][i]; };
+                store32(out->q + 256 * part + 32 * i, F::quants(load, part));
+            }
         _mm256_storeu_ps(out->d, halves(rows, at + F::D));
         _mm256_storeu_ps(out->e, F::OFFSET ? _mm256_setzero_ps() : halves(rows, at + 2));
     }
 }
 
 template <class F, int M>
-static void tile_256(const Panel256* panel, const Quantised& x, int columns, float* out) {
+static void tile_256(const Panel256* panel, const Quantised& x, int columns, float* out, Next next) {
     const int blocks = columns / 256;
     const int64_t stride = columns;
     const int16_t* totals = F::GROUP == 16 ? x.sum16 : x.sum32;
     __m256 sums[M];
     for (int m = 0; m < M; m++) sums[m] = _mm256_setzero_ps();
     for (int b = 0; b < blocks; b++, panel++) {
+        prefetch(next.bytes + b * next.step, next.step);
         __m256i dots[M], others[M];
         for (int m = 0; m < M; m++) dots[m] = others[m] = _mm256_setzero_si256();
         for (int first = 0; first < 64; first += F::TERMS) {

@@ -63,11 +63,13 @@ struct FormatQ5_1 {
 };
 
 // The K formats: 8 parts of 32, scales for every GROUP values as int16 (`scales`), and either minima for
-// every part or an OFFSET of all values.
+// every part or an OFFSET of all values. `quants` works on single bytes: its `load` gives the 32 bytes at an
+// offset of the block, or the same bytes of other blocks. They lie in CHUNKS times 32 bytes from RAW on.
 struct FormatQ4_K {
-    static constexpr int BYTES = 144, GROUP = 32, OFFSET = 0, TERMS = 8, D = 0;
-    static inline __m256i quants(const uint8_t* p, int part) {
-        const __m256i v = load32(p + 16 + 32 * (part / 2));
+    static constexpr int BYTES = 144, GROUP = 32, OFFSET = 0, TERMS = 8, D = 0, RAW = 16, CHUNKS = 4;
+    template <class Load>
+    static inline __m256i quants(Load load, int part) {
+        const __m256i v = load(16 + 32 * (part / 2));
         return _mm256_and_si256(part % 2 ? _mm256_srli_epi16(v, 4) : v, _mm256_set1_epi8(15));
     }
     // Eight scales, then eight minima.
@@ -79,21 +81,23 @@ struct FormatQ4_K {
 };
 
 struct FormatQ5_K {
-    static constexpr int BYTES = 176, GROUP = 32, OFFSET = 0, TERMS = 4, D = 0;
-    static inline __m256i quants(const uint8_t* p, int part) {
-        const __m256i v = load32(p + 48 + 32 * (part / 2)), one = _mm256_set1_epi8(1);
+    static constexpr int BYTES = 176, GROUP = 32, OFFSET = 0, TERMS = 4, D = 0, RAW = 16, CHUNKS = 5;
+    template <class Load>
+    static inline __m256i quants(Load load, int part) {
+        const __m256i v = load(48 + 32 * (part / 2)), one = _mm256_set1_epi8(1);
         const __m256i low = _mm256_and_si256(part % 2 ? _mm256_srli_epi16(v, 4) : v, _mm256_set1_epi8(15));
-        const __m256i high = _mm256_and_si256(_mm256_srli_epi16(load32(p + 16), part), one);
+        const __m256i high = _mm256_and_si256(_mm256_srli_epi16(load(16), part), one);
         return _mm256_or_si256(low, _mm256_slli_epi16(high, 4));
     }
     static inline __m256i scales(const uint8_t* p) { return FormatQ4_K::scales(p); }
 };
 
 struct FormatQ6_K {
-    static constexpr int BYTES = 210, GROUP = 16, OFFSET = 32, TERMS = 2, D = 208;
-    static inline __m256i quants(const uint8_t* p, int part) {
+    static constexpr int BYTES = 210, GROUP = 16, OFFSET = 32, TERMS = 2, D = 208, RAW = 0, CHUNKS = 6;
+    template <class Load>
+    static inline __m256i quants(Load load, int part) {
         const int half = part / 4, i = part % 4;
-        const __m256i v = load32(p + 64 * half + 32 * (i & 1)), bits = load32(p + 128 + 32 * half);
+        const __m256i v = load(64 * half + 32 * (i & 1)), bits = load(128 + 32 * half);
         const __m256i low = _mm256_and_si256(i & 2 ? _mm256_srli_epi16(v, 4) : v, _mm256_set1_epi8(15));
         const __m256i high = _mm256_and_si256(_mm256_srli_epi16(bits, 2 * i), _mm256_set1_epi8(3));
         return _mm256_or_si256(low, _mm256_slli_epi16(high, 4));

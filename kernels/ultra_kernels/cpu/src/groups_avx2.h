@@ -5,18 +5,27 @@
 namespace ultra {
 namespace ULTRA_LEVEL {
 
+// The next group of rows is fetched little by little while this one is multiplied with `count` rows.
+static inline Next share(const uint8_t* next, int64_t bytes, int blocks, int count) {
+    return {next, static_cast<int>(bytes / (static_cast<int64_t>(blocks) * ((count + 3) / 4))) + 1};
+}
+
 template <class F>
 static void group_32(const uint8_t* const* rows, const Quantised& x, int columns, int count, float* out,
                      uint8_t* memory, int64_t ahead) {
     if (count == 1) return one_32<F>(rows, x, columns, out, ahead);
     Panel32* panel = reinterpret_cast<Panel32*>(memory);
-    pack_32<F>(rows, columns / 32, panel, ahead);
-    int m = 0;
-    for (; m + 4 <= count; m += 4) tile_32<F, 4>(panel, at_row(x, m, columns, 32), columns, out + 8 * m);
-    const Quantised rest = at_row(x, m, columns, 32);
-    if (count - m == 3) tile_32<F, 3>(panel, rest, columns, out + 8 * m);
-    if (count - m == 2) tile_32<F, 2>(panel, rest, columns, out + 8 * m);
-    if (count - m == 1) tile_32<F, 1>(panel, rest, columns, out + 8 * m);
+    pack_32<F>(rows, columns / 32, panel);
+    Next next = share(rows[0] + ahead, ahead, columns / 32, count);
+    for (int m = 0; m < count; m += 4, next.bytes += columns / 32 * next.step) {
+        const Quantised some = at_row(x, m, columns, 32);
+        switch (count - m) {
+            case 1: tile_32<F, 1>(panel, some, columns, out + 8 * m, next); break;
+            case 2: tile_32<F, 2>(panel, some, columns, out + 8 * m, next); break;
+            case 3: tile_32<F, 3>(panel, some, columns, out + 8 * m, next); break;
+            default: tile_32<F, 4>(panel, some, columns, out + 8 * m, next);
+        }
+    }
 }
 
 template <class F>
@@ -24,13 +33,17 @@ static void group_256(const uint8_t* const* rows, const Quantised& x, int column
                       uint8_t* memory, int64_t ahead) {
     if (count == 1) return one_256<F>(rows, x, columns, out, ahead);
     Panel256* panel = reinterpret_cast<Panel256*>(memory);
-    pack_256<F>(rows, columns / 256, panel, ahead);
-    int m = 0;
-    for (; m + 4 <= count; m += 4) tile_256<F, 4>(panel, at_row(x, m, columns, 256), columns, out + 8 * m);
-    const Quantised rest = at_row(x, m, columns, 256);
-    if (count - m == 3) tile_256<F, 3>(panel, rest, columns, out + 8 * m);
-    if (count - m == 2) tile_256<F, 2>(panel, rest, columns, out + 8 * m);
-    if (count - m == 1) tile_256<F, 1>(panel, rest, columns, out + 8 * m);
+    pack_256<F>(rows, columns / 256, panel);
+    Next next = share(rows[0] + ahead, ahead, columns / 256, count);
+    for (int m = 0; m < count; m += 4, next.bytes += columns / 256 * next.step) {
+        const Quantised some = at_row(x, m, columns, 256);
+        switch (count - m) {
+            case 1: tile_256<F, 1>(panel, some, columns, out + 8 * m, next); break;
+            case 2: tile_256<F, 2>(panel, some, columns, out + 8 * m, next); break;
+            case 3: tile_256<F, 3>(panel, some, columns, out + 8 * m, next); break;
+            default: tile_256<F, 4>(panel, some, columns, out + 8 * m, next);
+        }
+    }
 }
 
 // out[m][r] = weight row r times row m, r < 8; the bytes `ahead` of the rows are wanted next.
