@@ -1,4 +1,4 @@
-"""The CPU machine's tests with the machine built under sanitizers: addresses and undefined behaviour, threads.
+"""The CPU machine's tests with the machine built under sanitizers: addresses, undefined behaviour, threads.
 
 python scripts/sanitize.py [address] [thread]        needs g++ and its sanitizer libraries
 """
