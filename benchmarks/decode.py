@@ -26,7 +26,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 WORKERS = Path(__file__).with_name("decode_workers.py")
-PEERS = ("llama.cpp", "transformers", "ultra")
+PEERS = ("llama.cpp", "transformers", "ultra-reference", "ultra")
 
 
 @dataclass(slots=True)

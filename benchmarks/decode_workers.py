@@ -5,6 +5,7 @@ decode_workers.py NAME FILE THREADS     reads "load 0", "prefill N", "decode N";
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import random
@@ -12,6 +13,7 @@ import resource
 import sys
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -30,13 +32,13 @@ class Worker(Protocol):
 
 
 class Ultra:
-    """The engine's runner on its reference executor, as `ultra serve` runs it."""
+    """The engine's runner on one of its executors."""
 
-    def __init__(self, path: Path, threads: int) -> None:
+    def __init__(self, path: Path, threads: int, executor: str = "cpu") -> None:
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as the server does
         from ultra_engine.model import Model
 
-        self._runner = Model.load(path, context=CONTEXT, threads=threads).runner
+        self._runner = Model.load(path, context=CONTEXT, executor=executor, threads=threads).runner
         self._logits: Any = None
 
     def prefill(self, tokens: list[int]) -> None:
@@ -105,7 +107,12 @@ class Transformers:
             self._step(self._token)
 
 
-WORKERS = {"ultra": Ultra, "llama.cpp": LlamaCpp, "transformers": Transformers}
+WORKERS: dict[str, Callable[[Path, int], Worker]] = {
+    "ultra": Ultra,
+    "ultra-reference": functools.partial(Ultra, executor="reference"),
+    "llama.cpp": LlamaCpp,
+    "transformers": Transformers,
+}
 
 
 def main(name: str, path: str, threads: str) -> None:

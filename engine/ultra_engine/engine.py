@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from .errors import PromptTooLong, RequestError, UltraError
 from .face import EngineInfo
 from .generation import Generation
-from .model import DEFAULT_PRECISION, LoadProgress, Model
+from .model import LoadProgress, Model
 from .request import Done, Failed, Queued, Request, Sink, Stats
 from .weights.hub import resolve
 
@@ -55,7 +55,8 @@ class Engine:
         model: str,
         *,
         context: int | None = None,
-        precision: str = DEFAULT_PRECISION,
+        executor: str = "auto",
+        precision: str | None = None,
         threads: int | None = None,
         progress: LoadProgress = lambda done, total: None,
     ) -> Engine:
@@ -63,15 +64,20 @@ class Engine:
 
         model: a registry name, ``org/name`` on the hub, or a path.
         context: positions, prompt and answer together; None takes the model's, up to `MAX_CONTEXT`.
-        precision: "bfloat16", or "float32" for the exact definition at half the speed.
+        executor: "cpu", the compiled machine; "reference"; "auto" takes the machine where it is built.
+        precision: of the reference executor, and so a choice of it: "bfloat16", or "float32", the exact
+            definition.
+        threads: of the processor; None takes all.
         Raises `ModelError`.
         """
         path = resolve(model)
-        loaded = Model.load(path, context=context, precision=precision, threads=threads, progress=progress)
+        loaded = Model.load(
+            path, context=context, executor=executor, precision=precision, threads=threads, progress=progress
+        )
         info = EngineInfo(
             model=model,
             family=loaded.config.family,
-            executor="reference",
+            executor=loaded.executor,
             context_tokens=loaded.runner.context,
             vocab_size=loaded.tokenizer.vocab_size,
             parameters=loaded.parameters,

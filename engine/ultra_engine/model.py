@@ -7,13 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
-import torch
-from ultra_kernels.program import BLOCK, Program
-from ultra_kernels.reference import PRECISIONS, ReferenceExecutor
-from ultra_kernels.step import Sizes
+from ultra_kernels.program import BLOCK
+from ultra_kernels.step import Executor, Sizes
 
 from .errors import ModelError
+from .executors import choose, create, tiles
 from .models import ModelConfig, lower, read_config
 from .request import Request
 from .runner import CHUNK, Runner
@@ -22,8 +20,6 @@ from .tokens.template import ChatTemplate
 from .tokens.tokenizer import Tokenizer
 from .weights.gguf import GGUFFile
 from .weights.load import load_weights
-
-DEFAULT_PRECISION = "bfloat16"
 
 MAX_CONTEXT = 32768
 """Positions of KV that are reserved unless the user asks for more; memory is touched only as it is used."""
@@ -42,9 +38,12 @@ class Model:
     tokenizer: Tokenizer
     template: ChatTemplate
     runner: Runner
+    executor: str
+    """Which one runs it: "cpu" or "reference"."""
     parameters: int
     load_ms: float
     _file: GGUFFile
+    _executor: Executor
 
     @classmethod
     def load(
@@ -52,41 +51,43 @@ class Model:
         path: Path,
         *,
         context: int | None = None,
-        precision: str = DEFAULT_PRECISION,
+        executor: str = "auto",
+        precision: str | None = None,
         threads: int | None = None,
         progress: LoadProgress = lambda done, total: None,
     ) -> Model:
-        """Load a GGUF file for the reference executor.
+        """Load a GGUF file. ``executor`` and ``precision``: see `executors.choose`.
 
-        Raises `ModelFileError`, `UnsupportedModel`, or `ModelError` when memory is too small or ``context``
-        exceeds the model's. ``progress`` gets (weights done, weights in all).
+        Raises `ModelFileError`, `UnsupportedModel`, or `ModelError` when memory is too small, ``context``
+        exceeds the model's or the executor cannot be had. ``progress`` gets (weights done, weights in all).
         """
         started = time.monotonic()
-        if threads:
-            torch.set_num_threads(threads)
+        name = choose(executor, precision)
         file = GGUFFile.open(path)
         try:
             config = read_config(file)
             positions = _context(config, context)
             tokenizer = Tokenizer.from_gguf(file)
-            program = lower(config)
+            program = lower(config, tiles(name, threads))
             weights = load_weights(file, program)
             parameters = sum(packed.shape[0] * packed.shape[1] for packed in weights.values())
-            _check_memory(program, precision)
+            template = ChatTemplate.from_gguf(file)
             sizes = Sizes(rows=CHUNK, blocks=-(-positions // BLOCK))
 
-            def unpacked(done: int, total: int) -> None:
-                if done % RELEASE_EVERY == 0 or done == total:
+            def loaded(done: int, total: int) -> None:
+                if name == "reference" and (done % RELEASE_EVERY == 0 or done == total):
                     file.release()  # what is unpacked is not needed twice in memory
                 progress(done, total)
 
-            executor = ReferenceExecutor(program, weights, sizes, precision, unpacked)
-            template = ChatTemplate.from_gguf(file)
+            made = create(
+                name, program, weights, sizes, precision=precision, threads=threads, progress=loaded
+            )
         except BaseException:
             file.close()
             raise
         load_ms = (time.monotonic() - started) * 1000
-        return cls(config, tokenizer, template, Runner(executor, positions), parameters, load_ms, file)
+        runner = Runner(made, positions)
+        return cls(config, tokenizer, template, runner, name, parameters, load_ms, file, made)
 
     def encode(self, request: Request) -> list[int]:
         """The prompt of ``request`` as token ids. Raises `RequestError`."""
@@ -99,7 +100,8 @@ class Model:
         )
 
     def close(self) -> None:
-        """Let go of the file."""
+        """End the executor's threads, let go of the file."""
+        self._executor.close()
         self._file.close()
 
 
@@ -109,15 +111,3 @@ def _context(config: ModelConfig, wanted: int | None) -> int:
     if not 2 <= wanted <= config.context:
         raise ModelError(f"context {wanted}: {config.name} takes 2 to {config.context} tokens")
     return wanted
-
-
-def _check_memory(program: Program, precision: str) -> None:
-    """Say so before the machine starts to swap."""
-    size = PRECISIONS[precision].itemsize
-    need = sum(size * int(b.shape[0]) * int(b.shape[-1]) for b in program.weights() if len(b.shape) == 2)
-    free = psutil.virtual_memory().available
-    if need > free:
-        hint = "; try --precision bfloat16" if precision == "float32" else "; try a smaller model"
-        raise ModelError(
-            f"the weights need {need / 1e9:.1f} GB of memory, {free / 1e9:.1f} GB are free{hint}"
-        )

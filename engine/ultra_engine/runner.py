@@ -19,22 +19,24 @@ CHUNK = 128
 class Runner:
     """``tokens`` always names exactly the positions whose KV is valid, also after a step that was stopped.
 
-    The last bits of a row depend on how many rows its step had: libraries choose their kernels by shape. So
-    that a prompt gives the same text whatever ran before it, prompts are always cut at multiples of `CHUNK`,
-    and only KV that whole chunks left behind is used again.
+    On an executor that is not batch-invariant the last bits of a row depend on how many rows its step had:
+    libraries choose their kernels by shape. So that a prompt gives the same text whatever ran before it,
+    prompts are then cut at multiples of `CHUNK`, and only KV that whole chunks left behind is used again.
     """
 
     def __init__(self, executor: Executor, context: int) -> None:
         self._executor, self.context = executor, context
+        self._grain = 1 if executor.batch_invariant else CHUNK
         self.tokens: list[int] = []
         self._chunked = 0  # leading positions that whole chunks computed
 
     def shared(self, prompt: Sequence[int]) -> int:
         """Tokens of ``prompt`` whose KV the last request left behind. The last one is never among them: its
         logits are wanted."""
-        limit = min(self._chunked, len(self.tokens), len(prompt) - 1)
+        held = self._chunked if self._grain > 1 else len(self.tokens)
+        limit = min(held, len(prompt) - 1)
         same = next((i for i in range(limit) if self.tokens[i] != prompt[i]), limit)
-        return same // CHUNK * CHUNK
+        return same // self._grain * self._grain
 
     def prefill(self, prompt: Sequence[int], stop: Stop, progress: Callable[[int], None]) -> Logits:
         """Logits after the last token of ``prompt``, float32 [vocabulary]; ``progress`` gets the tokens done.

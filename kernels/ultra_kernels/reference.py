@@ -29,6 +29,8 @@ class ReferenceExecutor:
     Raises `ValueError` for a weight whose shape is not the program's.
     """
 
+    batch_invariant = False
+
     def __init__(
         self,
         program: Program,
@@ -88,6 +90,9 @@ class ReferenceExecutor:
         logits = self._memory[self.program.buffer("logits").id]
         assert isinstance(logits, Tensor)
         return logits
+
+    def close(self) -> None:
+        """Nothing to do: the memory goes with the object."""
 
     def execute(self, task: Task) -> None:
         """One task, its wait asserted and its signal given."""

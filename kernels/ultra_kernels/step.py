@@ -63,7 +63,16 @@ class Stopped(Exception):
 class Executor(Protocol):
     """Runs the steps of one program. Not thread-safe: one thread owns it."""
 
+    @property
+    def batch_invariant(self) -> bool:
+        """Whether a row's result is the same to the bit, whatever other rows its step has."""
+        ...
+
     def run(self, step: Step, stop: Callable[[], bool] = lambda: False) -> Tensor:
         """One step; float32 logits [len(out_rows), vocabulary]. ``stop`` is polled between tasks and ends
         the step with `Stopped`."""
+        ...
+
+    def close(self) -> None:
+        """Let go of threads and memory; `run` must not be called any more."""
         ...

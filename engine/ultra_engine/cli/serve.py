@@ -52,10 +52,15 @@ def add(subparsers: Any) -> None:
     )
     parser.add_argument("--context", type=_count, metavar="N", help="positions of the context")
     parser.add_argument(
+        "--executor",
+        choices=("auto", "cpu", "reference"),
+        default="auto",
+        help="cpu: the compiled machine; reference: PyTorch; auto: cpu where it is built (default)",
+    )
+    parser.add_argument(
         "--precision",
         choices=("bfloat16", "float32"),
-        default="bfloat16",
-        help="bfloat16: half the memory, twice the speed; float32: exact (default: %(default)s)",
+        help="run the reference executor: bfloat16 is faster, float32 is exact",
     )
     parser.add_argument("--threads", type=_count, metavar="N", help="threads of the processor to use")
     parser.set_defaults(run=run)
@@ -79,6 +84,7 @@ def run(args: argparse.Namespace) -> int:
             engine = Engine.open(
                 args.model,
                 context=args.context,
+                executor=args.executor,
                 precision=args.precision,
                 threads=args.threads,
                 progress=progress,

@@ -105,7 +105,7 @@ def test_sigterm_while_loading_leaves_nothing(runtime_folder: Path) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [["--tcp", "70000"], ["--tcp", "x"], ["--idle-exit", "0"], ["--idle-exit", "nan"], ["--context", "0"]]
-    + [["--threads", "-1"], ["--precision", "float8"]],
+    + [["--threads", "-1"], ["--precision", "float8"], ["--executor", "gpu"]],
 )
 def test_wrong_usage_is_exit_code_2(arguments: list[str]) -> None:
     code, err = failure("serve", *arguments)

@@ -1,0 +1,78 @@
+"""The compiled library: finding it, and its functions and records as ctypes has them (``src/layout.h``)."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+
+from . import build
+
+POLL = ctypes.CFUNCTYPE(ctypes.c_int32)
+
+
+class LibraryUnavailable(Exception):
+    """There is no usable library; the message says what to do."""
+
+
+class BufferRecord(ctypes.Structure):
+    """One entry of the pointer table."""
+
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("row_bytes", ctypes.c_int64),
+        ("columns", ctypes.c_int32),
+        ("format", ctypes.c_int32),
+    ]
+
+
+class SizesRecord(ctypes.Structure):
+    """How much memory a thread needs."""
+
+    _fields_ = [("rows", ctypes.c_int32), ("widest", ctypes.c_int32), ("head_floats", ctypes.c_int32)]
+
+
+NODE_WORDS, NODE_OPERANDS = 30, 20
+"""int32 words of a node record: op, extent, operand slots, and the eight words of its attributes."""
+
+
+@functools.cache
+def load() -> ctypes.CDLL:
+    """The library. Raises `LibraryUnavailable` if it is missing, or older than the sources beside it."""
+    if not build.LIBRARY.exists():
+        raise LibraryUnavailable(f"the CPU machine is not built (to build it: {_command()})")
+    try:
+        library = ctypes.CDLL(str(build.LIBRARY))
+    except OSError as error:
+        raise LibraryUnavailable(f"the CPU machine does not load: {error}") from None
+    library.ultra_cpu_sources.restype = ctypes.c_char_p
+    if library.ultra_cpu_sources().decode() != build.digest():
+        raise LibraryUnavailable(f"the CPU machine is older than its sources (to build it: {_command()})")
+    library.ultra_cpu_level.restype = ctypes.c_char_p
+    library.ultra_cpu_level.argtypes = [ctypes.c_char_p]
+    library.ultra_cpu_create.restype = ctypes.c_void_p
+    pointer, number = ctypes.c_void_p, ctypes.c_int32
+    library.ultra_cpu_create.argtypes = [
+        *(ctypes.c_char_p, pointer, pointer, number, pointer, number),
+        *(ctypes.POINTER(SizesRecord), number),
+    ]
+    library.ultra_cpu_run.argtypes = [pointer, number, number, number, POLL]
+    library.ultra_cpu_destroy.argtypes = [pointer]
+    library.ultra_cpu_destroy.restype = None
+    return library
+
+
+def level() -> str:
+    """What the machine will run on: "avx2" or "portable"; ``ULTRA_CPU`` may ask for one.
+
+    Raises `LibraryUnavailable` if this processor, or this library, does not have it.
+    """
+    wanted = os.environ.get("ULTRA_CPU", "")
+    name = load().ultra_cpu_level(wanted.encode())
+    if name is None:
+        raise LibraryUnavailable(f"ULTRA_CPU={wanted}: this processor runs avx2 or portable, if at all")
+    return str(name.decode())
+
+
+def _command() -> str:
+    return "python -m ultra_kernels.cpu.build, which needs a C++ compiler"

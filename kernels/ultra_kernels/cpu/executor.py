@@ -1,0 +1,217 @@
+"""Executor 2: a program on resident C++ threads. Weights stay the file's own bytes, KV is float16.
+
+Activations meet quantised weights as int8: one scale for 32 values, or for 256 where the format's blocks are
+256; float32 against F32, F16 and BF16. Norms, RoPE, softmax and the residual stream are float32.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import weakref
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from ..formats import FORMATS
+from ..program import BLOCK, Buffer, Kind, Op, Program
+from ..step import Packed, Sizes, Step, Stopped
+from . import abi
+
+_CODES = {name: code for code, name in enumerate(FORMATS)}
+_TYPES: dict[Kind, type[np.generic]] = {Kind.INPUT: np.int32, Kind.STATE: np.float16}
+
+
+class CpuExecutor:
+    """Owns the machine and the buffers of one program; `run` executes steps on them.
+
+    ``weights`` maps buffer names to packed tensors, which stay where they are; ``threads`` counts the calling
+    one and defaults to the processors that this process may use; ``progress(done, total)`` is called per
+    weight. Raises `ValueError` for a weight whose shape is not the program's, `abi.LibraryUnavailable`, and
+    `MemoryError`.
+    """
+
+    batch_invariant = True
+    """A row's result is the same to the bit, whatever other rows its step has."""
+
+    def __init__(
+        self,
+        program: Program,
+        weights: Mapping[str, Packed],
+        sizes: Sizes,
+        threads: int | None = None,
+        progress: Callable[[int, int], None] = lambda done, total: None,
+    ) -> None:
+        self.program, self.sizes = program, sizes
+        self.threads = threads or default_threads()
+        self.level = abi.level()
+        self._memory: dict[int, npt.NDArray[Any]] = {}
+        self._table = (abi.BufferRecord * len(program.buffers))()
+        self._load(weights, progress)
+        for buffer in program.buffers:
+            if buffer.kind is not Kind.WEIGHT:
+                self._place(buffer)
+        self._inputs = {b.name: self._memory[b.id] for b in program.buffers if b.kind is Kind.INPUT}
+        self._logits = program.buffer("logits")
+        tables = (node.operands[0] for node in program.nodes if node.op is Op.EMBED)
+        self._vocabulary = min(int(program.buffers[id].shape[0]) for id in tables)
+        self._nodes, self._tasks = _node_words(program), program.descriptors()
+        self._start()
+
+    def _start(self) -> None:
+        library = abi.load()
+        machine = library.ultra_cpu_create(
+            self.level.encode(),
+            self._nodes.ctypes.data,
+            self._tasks.ctypes.data,
+            len(self._tasks),
+            ctypes.addressof(self._table),
+            self.program.semaphores,
+            ctypes.byref(self._scratch()),
+            self.threads,
+        )
+        if not machine:
+            raise MemoryError("there is no memory for the threads of the CPU machine")
+        self._machine = machine
+        self._destroy = weakref.finalize(self, library.ultra_cpu_destroy, machine)
+
+    def close(self) -> None:
+        """End the threads; dropping the executor does the same."""
+        self._destroy()
+
+    # --- buffers ------------------------------------------------------------------------------------
+
+    def _load(self, weights: Mapping[str, Packed], progress: Callable[[int, int], None]) -> None:
+        wanted = self.program.weights()
+        for done, buffer in enumerate(wanted):
+            packed = weights[buffer.name]
+            if packed.shape != (buffer.shape if len(buffer.shape) == 2 else (1, *buffer.shape)):
+                raise ValueError(f"{buffer.name} is {packed.shape}, the program wants {buffer.shape}")
+            if len(buffer.shape) == 1:  # vectors are added and multiplied: float32
+                self._bind(buffer, packed.format.rows(packed.data)[0].numpy())
+            else:
+                data = packed.data.numpy()
+                assert data.strides == (data.shape[1], 1)
+                self._bind(buffer, data, packed.shape[1], _CODES[packed.format.name])
+            progress(done + 1, len(wanted))
+
+    def _place(self, buffer: Buffer) -> None:
+        if buffer.kind is Kind.CONSTANT:
+            return self._bind(buffer, self.program.constants[buffer.name])
+        longest = {"rows": self.sizes.rows, "outputs": self.sizes.rows, "sequences": self.sizes.sequences}
+        longest |= {"blocks": self.sizes.blocks, "table": self.sizes.blocks}
+        shape = [size if isinstance(size, int) else longest[size] for size in buffer.shape]
+        if buffer.kind is Kind.OUTPUT:
+            shape[0] = 0  # made anew for every step
+        self._bind(buffer, np.empty(shape, dtype=_TYPES.get(buffer.kind, np.float32)))
+
+    def _bind(
+        self, buffer: Buffer, data: npt.NDArray[Any], columns: int | None = None, code: int = 0
+    ) -> None:
+        self._memory[buffer.id] = data  # keeps it alive
+        width = int(np.prod(data.shape[1:])) if data.ndim > 1 else data.shape[0]
+        self._table[buffer.id] = abi.BufferRecord(
+            data.ctypes.data, width * data.itemsize, width if columns is None else columns, code
+        )
+
+    def _scratch(self) -> abi.SizesRecord:
+        widest = heads = 1
+        for node in self.program.nodes:
+            at = node.attributes
+            for _, id in node.bound():
+                buffer = self.program.buffers[id]
+                if buffer.kind is Kind.WEIGHT and node.op is not Op.EMBED:
+                    widest = max(widest, int(buffer.shape[-1]))
+            if node.op is Op.ATTENTION:
+                heads = max(heads, (at.head_dim + 18) * (at.heads // at.kv_heads) + BLOCK * at.head_dim)
+            if node.op is Op.NORM_QKV:
+                heads = max(heads, (self.sizes.rows + 2) * at.head_dim)
+        return abi.SizesRecord(self.sizes.rows, widest, heads)
+
+    # --- a step -------------------------------------------------------------------------------------
+
+    def run(self, step: Step, stop: Callable[[], bool] = lambda: False) -> Tensor:
+        """See `Executor.run`; ``stop`` is polled every few milliseconds.
+
+        Raises `ValueError` for a step that the executor was not built for.
+        """
+        assert self._destroy.alive, "the executor is closed"
+        width = self._admit(step)
+        logits = torch.empty(len(step.out_rows), int(self._logits.shape[1]))
+        self._table[self._logits.id].data = logits.data_ptr()
+        if stop():
+            raise Stopped
+        failure: list[BaseException] = []
+
+        def poll() -> int:
+            try:
+                return int(stop())
+            except BaseException as error:  # must not cross C; it is raised below
+                failure.append(error)
+                return 1
+
+        done = abi.load().ultra_cpu_run(
+            self._machine, len(step.tokens), len(step.out_rows), width, abi.POLL(poll)
+        )
+        if failure:
+            raise failure[0]
+        if not done:
+            raise Stopped
+        return logits
+
+    def _admit(self, step: Step) -> int:
+        """Write the inputs, everything that becomes an address checked; returns the width of the table."""
+        rows, sequences = len(step.tokens), len(step.block_table)
+        if not 0 < rows <= self.sizes.rows or not 0 < sequences <= self.sizes.sequences:
+            raise ValueError(f"a step of {rows} rows, {sequences} sequences; room for {self.sizes}")
+        if not 0 < len(step.out_rows) <= self.sizes.rows:
+            raise ValueError(f"{len(step.out_rows)} rows want logits; room for {self.sizes.rows}")
+        lengths = np.array([len(blocks) for blocks in step.block_table])
+        width = int(lengths.max())
+        if width > self.sizes.blocks:
+            raise ValueError(f"a sequence of {width} blocks; there are {self.sizes.blocks}")
+        table = self._inputs["block_table"].reshape(-1)[: sequences * width].reshape(sequences, width)
+        for row, blocks in zip(table, step.block_table, strict=True):
+            row[: len(blocks)] = blocks
+            row[len(blocks) :] = 0
+        tokens = self._write("tokens", step.tokens)
+        positions = self._write("positions", step.positions)
+        owners = self._write("sequences", step.sequences)
+        _within("token", tokens, self._vocabulary)
+        _within("block", table, self.sizes.blocks)
+        _within("sequence", owners, sequences)
+        _within("position", positions, lengths[owners] * BLOCK)
+        _within("row", self._write("out_rows", step.out_rows), rows)
+        return width
+
+    def _write(self, name: str, values: object) -> npt.NDArray[np.int32]:
+        data = np.asarray(values, dtype=np.int32)
+        self._inputs[name][: len(data)] = data
+        return data
+
+
+def default_threads() -> int:
+    """The processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _within(what: str, values: npt.NDArray[Any], limit: int | npt.NDArray[Any]) -> None:
+    bad = (values < 0) | (values >= limit)
+    if bad.any():
+        raise ValueError(f"{what} {values[bad][0]} is out of range")
+
+
+def _node_words(program: Program) -> npt.NDArray[np.int32]:
+    """The nodes as the library reads them: int32 [nodes, NODE_WORDS]."""
+    words = np.full((len(program.nodes), abi.NODE_WORDS), -1, dtype=np.int32)
+    for row, node in zip(words, program.nodes, strict=True):
+        row[:2] = node.op, node.extent
+        row[2 : 2 + len(node.operands)] = node.operands
+        row[2 + abi.NODE_OPERANDS :] = node.attributes.words()
+    return words

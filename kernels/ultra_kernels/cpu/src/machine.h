@@ -1,0 +1,58 @@
+// The resident threads: started once, they walk the program's tasks, step after step.
+#pragma once
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "layout.h"
+
+namespace ultra {
+
+struct Sizes {
+    int32_t rows, widest, head_floats;  // most rows; widest input of a product; floats of Scratch::heads
+};
+
+using Poll = int32_t (*)();  // asked now and then by the calling thread: nonzero stops the step
+
+class Machine {
+public:
+    // The arrays are the caller's and outlive the machine. `threads` counts the calling one.
+    Machine(const Level& level, const Node* nodes, const Task* tasks, int task_count, const Buffer* buffers,
+            int semaphores, const Sizes& sizes, int threads);
+    ~Machine();
+    Machine(const Machine&) = delete;
+    Machine& operator=(const Machine&) = delete;
+
+    // One step. False if it was stopped; the semaphores are then where a whole step would have left them.
+    bool run(int rows, int outputs, int table_width, Poll poll);
+
+private:
+    struct Memory;
+
+    void reside(int index);
+    bool sleep_until_work(uint64_t seen);
+    void work(Scratch& scratch, Poll poll);
+    bool take(uint64_t* step, int* index);
+    void wait_for(const Task& task, uint64_t step, Poll poll);
+    void ask(Poll poll);
+
+    const Level& level_;
+    const Task* tasks_;
+    const uint64_t task_count_;
+    Context context_;
+    std::vector<std::unique_ptr<Memory>> memory_;
+    std::unique_ptr<std::atomic<uint64_t>[]> semaphores_;
+    std::atomic<uint64_t> ticket_{0};    // step << 32 | next task
+    std::atomic<uint64_t> finished_{0};  // tasks done in all steps
+    std::atomic<bool> stopped_{false}, quit_{false};
+    std::atomic<int> sleepers_{0};
+    std::mutex mutex_;
+    std::condition_variable wake_;
+    int64_t asked_ = 0;  // when `poll` was last called
+    std::vector<std::thread> threads_;
+};
+
+}  // namespace ultra

@@ -1,0 +1,51 @@
+"""The CPU machine's tests with the machine built under sanitizers: addresses, undefined behaviour, threads.
+
+python scripts/sanitize.py [address] [thread]        needs g++ and its sanitizer libraries
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from ultra_kernels.cpu import build
+
+ROOT = Path(__file__).parent.parent
+TESTS = ["test_executor.py", "test_invariance.py", "test_machine.py"]
+
+KINDS = {
+    "address": ("-fsanitize=address,undefined -fno-sanitize-recover=undefined", "libasan.so"),
+    "thread": ("-fsanitize=thread", "libtsan.so"),
+}
+# Python never frees all it has; PyTorch's own threads are not ours to judge, and it is not instrumented.
+OPTIONS = {
+    "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1",
+    "TSAN_OPTIONS": "ignore_noninstrumented_modules=1:halt_on_error=1:abort_on_error=1",
+    "OMP_NUM_THREADS": "1",
+}
+
+
+def check(kind: str) -> int:
+    """The exit status of the tests under one kind of sanitizer."""
+    flags, library = KINDS[kind]
+    build.build(extra=(*flags.split(), "-g", "-fno-omit-frame-pointer"))
+    where = [*build.compiler(), f"-print-file-name={library}"]
+    preload = subprocess.run(where, capture_output=True, text=True, check=True).stdout.strip()
+    tests = [str(ROOT / "tests/kernels/cpu" / name) for name in TESTS]
+    environment = os.environ | OPTIONS | {"LD_PRELOAD": preload}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
+    return subprocess.run(command, cwd=ROOT, env=environment).returncode
+
+
+def main(kinds: list[str]) -> int:
+    """Check each kind and leave the ordinary library behind."""
+    try:
+        return max(check(kind) for kind in kinds or KINDS)
+    finally:
+        build.build()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
