@@ -17,7 +17,7 @@ from ultra_tui.app import ChatApp
 from ultra_tui.link import EngineLink
 
 MOST_ROWS = 60
-QUESTION = "Write a Python function that checks whether brackets are balanced. Keep the explanation short."
+QUESTION = "Write a Python function that checks whether a string is a palindrome. Keep the explanation short."
 
 
 def arguments() -> argparse.Namespace:
