@@ -32,8 +32,13 @@ def _run(module: str, arguments: Sequence[str], env: dict[str, str]) -> tuple[in
 
 
 def _refused(arguments: Sequence[str], words: str, env: dict[str, str] | None = None) -> None:
-    """`ultra` says one line with ``words`` (a pattern) in it."""
-    code, said = _run("ultra_engine", arguments, env or ENVIRONMENT)
+    """`ultra` says one line with ``words`` (a pattern) in it, and leaves nothing in the runtime folder."""
+    if env is None:
+        with runtime_folder() as (folder, own):
+            _refused(arguments, words, own)
+            assert {path.suffix for path in folder.iterdir()} <= {".lock"}
+        return
+    code, said = _run("ultra_engine", arguments, env)
     assert code == 1 and said.count("\n") == 1 and re.search(words, said), said
 
 
