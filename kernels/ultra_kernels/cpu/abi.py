@@ -23,6 +23,8 @@ class BufferRecord(ctypes.Structure):
         ("row_bytes", ctypes.c_int64),
         ("columns", ctypes.c_int32),
         ("format", ctypes.c_int32),
+        ("packed", ctypes.c_int32),
+        ("unused", ctypes.c_int32),
     ]
 
 
@@ -56,6 +58,12 @@ def load() -> ctypes.CDLL:
         *(ctypes.c_char_p, pointer, pointer, number, pointer, number),
         *(ctypes.POINTER(SizesRecord), number),
     ]
+    library.ultra_cpu_lanes.argtypes = [ctypes.c_char_p]
+    library.ultra_cpu_pack.argtypes = [
+        *(ctypes.c_char_p, number, ctypes.c_int64, ctypes.c_int64),
+        *(pointer, pointer, number),
+    ]
+    library.ultra_cpu_pack.restype = None
     library.ultra_cpu_run.argtypes = [pointer, number, number, number, POLL]
     library.ultra_cpu_destroy.argtypes = [pointer]
     library.ultra_cpu_destroy.restype = None

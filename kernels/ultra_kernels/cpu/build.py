@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 SOURCES = Path(__file__).parent / "src"
@@ -62,8 +63,12 @@ def build(target: Path = LIBRARY, extra: tuple[str, ...] = ()) -> Path:
         units.append(("level.cpp", ["-DULTRA_LEVEL=avx2", *_AVX2]))
     with tempfile.TemporaryDirectory() as folder:
         objects = [f"{folder}/{number}.o" for number in range(len(units))]
-        for (source, flags), output in zip(units, objects, strict=True):
-            _run([*command, *flags, "-c", str(SOURCES / source), "-o", output])
+        commands = [
+            [*command, *flags, "-c", str(SOURCES / source), "-o", output]
+            for (source, flags), output in zip(units, objects, strict=True)
+        ]
+        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+            list(pool.map(_run, reversed(commands)))  # the longest first
         linked = Path(folder) / target.name
         _run([*command, "-shared", *objects, "-o", str(linked)])
         # A new file in place of the old one: a process that has the old one mapped keeps it.

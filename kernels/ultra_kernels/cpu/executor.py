@@ -1,4 +1,5 @@
-"""Executor 2: a program on resident C++ threads. Weights stay the file's own bytes, KV is float16.
+"""Executor 2: a program on resident C++ threads. Weights stay the file's own bits, in an order that suits vectors
+(`arena`); KV is float16.
 
 Activations meet quantised weights as int8: one scale for 32 values, or for 256 where the format's blocks are
 256; float32 against F32, F16 and BF16. Norms, RoPE, softmax and the residual stream are float32.
@@ -17,19 +18,19 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from ..formats import FORMATS
 from ..program import BLOCK, Buffer, Kind, Op, Program
 from ..step import Packed, Sizes, Step, Stopped
 from . import abi
+from .arena import CODES, Arena
 
-_CODES = {name: code for code, name in enumerate(FORMATS)}
 _TYPES: dict[Kind, type[np.generic]] = {Kind.INPUT: np.int32, Kind.STATE: np.float16}
 
 
 class CpuExecutor:
     """Owns the machine and the buffers of one program; `run` executes steps on them.
 
-    ``weights`` maps buffer names to packed tensors, which stay where they are; ``threads`` counts the calling
+    ``weights`` maps buffer names to packed tensors: quantised matrices are copied, the rest stays where it
+    is; ``threads`` counts the calling
     one and defaults to the processors that this process may use; ``progress(done, total)`` is called per
     weight. Raises `ValueError` for a weight whose shape is not the program's, `abi.LibraryUnavailable`, and
     `MemoryError`.
@@ -87,16 +88,22 @@ class CpuExecutor:
 
     def _load(self, weights: Mapping[str, Packed], progress: Callable[[int, int], None]) -> None:
         wanted = self.program.weights()
-        for done, buffer in enumerate(wanted):
+        for buffer in wanted:
             packed = weights[buffer.name]
             if packed.shape != (buffer.shape if len(buffer.shape) == 2 else (1, *buffer.shape)):
                 raise ValueError(f"{buffer.name} is {packed.shape}, the program wants {buffer.shape}")
+        multiplied = {id for node in self.program.nodes if node.op is not Op.EMBED for id in node.operands}
+        integer = {b.name for b in wanted if b.id in multiplied and weights[b.name].format.block > 1}
+        arena = Arena(self.level, (weights[b.name] for b in wanted if b.name in integer))
+        for done, buffer in enumerate(wanted):
+            packed = weights[buffer.name]
             if len(buffer.shape) == 1:  # vectors are added and multiplied: float32
                 self._bind(buffer, packed.format.rows(packed.data)[0].numpy())
             else:
-                data = packed.data.numpy()
+                repacked = buffer.name in integer
+                data = arena.pack(packed, self.threads) if repacked else packed.data.numpy()
                 assert data.strides == (data.shape[1], 1)
-                self._bind(buffer, data, packed.shape[1], _CODES[packed.format.name])
+                self._bind(buffer, data, packed.shape[1], CODES[packed.format.name], repacked)
             progress(done + 1, len(wanted))
 
     def _place(self, buffer: Buffer) -> None:
@@ -110,12 +117,17 @@ class CpuExecutor:
         self._bind(buffer, np.empty(shape, dtype=_TYPES.get(buffer.kind, np.float32)))
 
     def _bind(
-        self, buffer: Buffer, data: npt.NDArray[Any], columns: int | None = None, code: int = 0
+        self,
+        buffer: Buffer,
+        data: npt.NDArray[Any],
+        columns: int | None = None,
+        code: int = 0,
+        packed: bool = False,
     ) -> None:
         self._memory[buffer.id] = data  # keeps it alive
         width = int(np.prod(data.shape[1:])) if data.ndim > 1 else data.shape[0]
         self._table[buffer.id] = abi.BufferRecord(
-            data.ctypes.data, width * data.itemsize, width if columns is None else columns, code
+            data.ctypes.data, width * data.itemsize, width if columns is None else columns, code, packed
         )
 
     def _scratch(self) -> abi.SizesRecord:

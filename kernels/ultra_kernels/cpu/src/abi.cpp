@@ -1,6 +1,9 @@
 // The C functions that Python calls; abi.py declares them.
 #include <cstring>
 #include <exception>
+#include <system_error>
+#include <thread>
+#include <vector>
 
 #if defined(ULTRA_X86)
 #include <cpuid.h>
@@ -38,6 +41,29 @@ ULTRA_EXPORT const char* ultra_cpu_sources() { return ULTRA_SOURCES; }
 ULTRA_EXPORT const char* ultra_cpu_level(const char* wanted) {
     const ultra::Level* level = find(wanted);
     return level ? level->name : nullptr;
+}
+
+// Rows of a packed group.
+ULTRA_EXPORT int32_t ultra_cpu_lanes(const char* level) { return find(level)->lanes; }
+
+// A quantised matrix to the layout of pack.h; `to` has room for rows up to a whole number of groups.
+ULTRA_EXPORT void ultra_cpu_pack(const char* level, int32_t format, int64_t rows, int64_t row_bytes,
+                                 const uint8_t* from, uint8_t* to, int32_t threads) {
+    const ultra::Level* at = find(level);
+    const int64_t groups = (rows + at->lanes - 1) / at->lanes;
+    const auto part = [=](int64_t i) {
+        at->pack(format, rows, row_bytes, groups * i / threads, groups * (i + 1) / threads, from, to);
+    };
+    std::vector<std::thread> others;
+    int64_t started = 1;
+    try {
+        for (; started < threads; started++) others.emplace_back(part, started);
+    } catch (const std::system_error&) {
+        // The system gives no more threads: the rest is done here.
+    }
+    part(0);
+    for (int64_t i = started; i < threads; i++) part(i);
+    for (std::thread& thread : others) thread.join();
 }
 
 // Null where memory or threads are short.

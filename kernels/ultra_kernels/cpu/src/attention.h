@@ -1,6 +1,8 @@
 // Attention over the paged KV: for every row one pass over its keys, 16 positions at a time (blocks are fixed
 // by position, so the order of every sum is too), with a running maximum.
 #pragma once
+#include <cmath>
+
 #include "layout.h"
 #include "simd.h"
 

@@ -1,6 +1,7 @@
-// Eight weight rows of float32, float16 or bfloat16 against float32 rows.
+// LANES weight rows of float32, float16 or bfloat16 against float32 rows.
 #pragma once
 #include "decode.h"
+#include "lanes.h"
 
 namespace ultra {
 namespace ULTRA_LEVEL {
@@ -36,18 +37,27 @@ static inline void dots_float(const uint8_t* w, const float* x, int64_t stride, 
         float rest = 0.0f;
         for (int k = whole; k < columns; k++)
             rest += decode_float(FORMAT, w + static_cast<int64_t>(k) * bytes) * x[m * stride + k];
-        out[8 * m] = sum8((sums[m][0] + sums[m][1]) + (sums[m][2] + sums[m][3])) + rest;
+        out[LANES * m] = sum8((sums[m][0] + sums[m][1]) + (sums[m][2] + sums[m][3])) + rest;
     }
 }
 
 template <int FORMAT>
-static void group_float(const uint8_t* const* rows, const float* x, int64_t stride, int columns, int count,
+static void group_of_float(const uint8_t* const* rows, const float* x, int64_t stride, int columns, int count,
                         float* out) {
-    for (int r = 0; r < 8; r++) {
+    for (int r = 0; r < LANES; r++) {
         int m = 0;
         for (; m + 2 <= count; m += 2)
-            dots_float<FORMAT, 2>(rows[r], x + m * stride, stride, columns, out + 8 * m + r);
-        if (m < count) dots_float<FORMAT, 1>(rows[r], x + m * stride, stride, columns, out + 8 * m + r);
+            dots_float<FORMAT, 2>(rows[r], x + m * stride, stride, columns, out + LANES * m + r);
+        if (m < count) dots_float<FORMAT, 1>(rows[r], x + m * stride, stride, columns, out + LANES * m + r);
+    }
+}
+
+static void group_float(int32_t format, const uint8_t* const* rows, const float* x, int64_t stride, int columns,
+                        int count, float* out) {
+    switch (format) {
+        case F32: return group_of_float<F32>(rows, x, stride, columns, count, out);
+        case F16: return group_of_float<F16>(rows, x, stride, columns, count, out);
+        default: return group_of_float<BF16>(rows, x, stride, columns, count, out);
     }
 }
 

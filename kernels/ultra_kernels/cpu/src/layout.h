@@ -16,6 +16,8 @@ struct Buffer {
     int64_t row_bytes;  // distance of two rows
     int32_t columns;    // elements of one row
     int32_t format;     // of weights; everything else is float32, int32 inputs or float16 KV
+    int32_t packed;     // weights in the layout of pack.h, not in that of the file
+    int32_t unused;
 };
 
 struct Node {
@@ -35,12 +37,13 @@ struct Step {
 };
 
 // Activations as the integer kernels want them: int8 with one scale a block, and sums of the int8 values.
-// One row follows another without gaps; `block` is 32 or 256.
+// Some rows that are multiplied together lie word by word: word w of row m is the (w * rows + m)th. A word is
+// four columns of q, one scale, or two sums.
 struct Quantised {
     int8_t* q;
-    float* scale;    // [columns / block]
-    int16_t* sum16;  // [columns / 16]
-    int16_t* sum32;  // [columns / 32]
+    float* scale;    // of a block of 32 or 256
+    int16_t* sum16;  // of 16 columns
+    int16_t* sum32;  // of 32 columns
 };
 
 // Memory of one thread. `node`, `epoch` and `ready` say whose inputs it holds, so that the next tile of the
@@ -49,8 +52,7 @@ struct Scratch {
     float* normed;        // [rows][widest input]
     Quantised by32, by256;
     float* heads;         // one row of attention state, or [rows][head_dim] of k or v
-    float* tile;          // [rows][8] twice
-    uint8_t* panel;       // 8 weight rows, unpacked
+    float* tile;          // [4][rows][lanes]: two groups of two matrices
     int32_t node;
     uint32_t epoch, ready;
 };
@@ -64,7 +66,10 @@ struct Context {
 // One instruction-set level: everything that computes, compiled with its own flags.
 struct Level {
     const char* name;
+    int32_t lanes;  // rows of a packed group
     void (*execute)(const Context&, const Task&, Scratch&);
+    void (*pack)(int32_t format, int64_t rows, int64_t row_bytes, int64_t first, int64_t end, const uint8_t* from,
+                 uint8_t* to);
 };
 
 extern const Level portable_level;

@@ -2,14 +2,9 @@
 // with -DULTRA_LEVEL=avx2. Nothing with external linkage but the table at the end, and no templates of the
 // standard library: the linker might keep the copy that another processor cannot run.
 #include "layout.h"
-#include "simd.h"
-#ifdef __AVX2__
-#include "groups_avx2.h"
-#else
-#include "dots_portable.h"
-#endif
 #include "attention.h"
 #include "linear.h"
+#include "pack.h"
 
 namespace ultra {
 namespace ULTRA_LEVEL {
@@ -49,11 +44,8 @@ static Inputs normed(const Tile& t, int x, int weight, const int32_t* rows, int 
 }
 
 static void embed(const Tile& t, Scratch&) {
-    const Buffer& table = t.buffer(0);
-    for (int m = 0; m < t.step.rows; m++) {
-        const uint8_t* row = static_cast<const uint8_t*>(table.data) + t.integers(1)[m] * table.row_bytes;
-        unpack(table.format, row, t.start, t.end - t.start, t.floats(2, m) + t.start);
-    }
+    for (int m = 0; m < t.step.rows; m++)
+        unpack_row(t.buffer(0), t.integers(1)[m], t.start, t.end - t.start, t.floats(2, m) + t.start);
 }
 
 // RoPE angles of one position, [rope_dims / 2] cosines and as many sines.
@@ -144,24 +136,31 @@ static void linear_add(const Tile& t, Scratch& s) {
            [=](int m, int row, float y) { x[m * stride + row] += bias ? y + bias[row] : y; });
 }
 
+// Columns [part.first, part.last) of silu(g) * u; g and u hold the LANES of the part's group.
+static inline void activate(const float* g, const float* u, const Part& part, float* out) {
+    float both[LANES];
+    for (int i = 0; i < LANES; i += 8) {
+        const v8 x = load8(g + i);
+        store8(both + i, x / (fill8(1.0f) + exp8(-x)) * load8(u + i));
+    }
+    memcpy(out + part.first, both + (part.first - part.group * LANES),
+           sizeof(float) * static_cast<size_t>(part.last - part.first));
+}
+
 static void norm_gate_up(const Tile& t, Scratch& s) {
     const Inputs in = normed(t, 0, 1, nullptr, t.step.rows, s);
     const Buffer &gate = t.buffer(2), &up = t.buffer(3);
     prepare(in, gate.format, s);
     prepare(in, up.format, s);
-    float *g = s.tile, *u = s.tile + 8 * static_cast<int64_t>(in.count);
-    for (int first = t.start; first < t.end; first += 8) {
-        const uint8_t* rows[8];
-        rows_of(gate, first, t.end, rows);
-        group(gate, rows, in, g, s);
-        rows_of(up, first, t.end, rows);
-        group(up, rows, in, u, s);
-        const int valid = t.end - first < 8 ? t.end - first : 8;
-        for (int m = 0; m < in.count; m++) {
-            float both[8];
-            const v8 x = load8(g + 8 * m);
-            store8(both, x / (fill8(1.0f) + exp8(-x)) * load8(u + 8 * m));
-            memcpy(t.floats(4, m) + first, both, sizeof(float) * static_cast<size_t>(valid));
+    float *g = s.tile, *u = s.tile + GROUPS * LANES * static_cast<int64_t>(in.count);
+    for (int n = t.start / LANES, groups; n * LANES < t.end; n += groups) {
+        groups = gate.format == up.format ? some_groups(gate, n, t.end) : 1;
+        group(gate, n, groups, t.end, in, g, s);
+        group(up, n, groups, t.end, in, u, s);
+        for (int i = 0; i < groups; i++) {
+            const Part part(n + i, t.start, t.end);
+            const int64_t at = i * LANES * static_cast<int64_t>(in.count);
+            for (int m = 0; m < in.count; m++) activate(g + at + LANES * m, u + at + LANES * m, part, t.floats(4, m));
         }
     }
 }
@@ -191,6 +190,7 @@ static void execute(const Context& context, const Task& task, Scratch& s) {
 #define ULTRA_TABLE(level) ULTRA_JOIN(level, _level)
 #define ULTRA_QUOTE(x) #x
 #define ULTRA_TEXT(x) ULTRA_QUOTE(x)
-extern const Level ULTRA_TABLE(ULTRA_LEVEL) = {ULTRA_TEXT(ULTRA_LEVEL), ULTRA_LEVEL::execute};
+extern const Level ULTRA_TABLE(ULTRA_LEVEL) = {ULTRA_TEXT(ULTRA_LEVEL), ULTRA_LEVEL::LANES,
+                                                ULTRA_LEVEL::execute, ULTRA_LEVEL::pack};
 
 }  // namespace ultra

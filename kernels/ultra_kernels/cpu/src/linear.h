@@ -1,8 +1,7 @@
 // Products of weights and rows: what the ops that multiply are made of.
 #pragma once
 #include "dots_float.h"
-#include "layout.h"
-#include "quantise.h"
+#include "groups.h"
 
 namespace ultra {
 namespace ULTRA_LEVEL {
@@ -19,41 +18,56 @@ static void prepare(const Inputs& in, int32_t format, Scratch& s) {
     if ((s.ready & bit) == bit) return;
     const Quantised& to = block == 32 ? s.by32 : s.by256;
     for (int m = 0; m < in.count; m++)
-        quantise_row(in.x + static_cast<int64_t>(m) * in.columns, in.columns, block,
-                     at_row(to, m, in.columns, block));
+        quantise_in_tile(in.x + static_cast<int64_t>(m) * in.columns, in.columns, block, m, in.count, TILE, to);
     s.ready |= bit;
 }
 
-static void group(const Buffer& w, const uint8_t* const* rows, const Inputs& in, float* out, Scratch& s) {
-    switch (w.format) {
-        case F32: return group_float<F32>(rows, in.x, in.columns, in.columns, in.count, out);
-        case F16: return group_float<F16>(rows, in.x, in.columns, in.columns, in.count, out);
-        case BF16: return group_float<BF16>(rows, in.x, in.columns, in.columns, in.count, out);
-        default: break;
+// out[(i * count + m) * LANES + r] = row r of group g + i of the weights times row m, i < groups; rows from `end`
+// on do not count.
+static void group(const Buffer& w, int g, int groups, int end, const Inputs& in, float* out, Scratch& s) {
+    const uint8_t* data = static_cast<const uint8_t*>(w.data);
+    if (w.packed) {
+        const Quantised& x = kind_of(w.format) == 32 ? s.by32 : s.by256;
+        return groups_integer(w.format, groups, data + g * LANES * w.row_bytes, x, in.columns, in.count, out);
     }
-    const Quantised& x = kind_of(w.format) == 32 ? s.by32 : s.by256;
-    group_integer(w.format, rows, x, in.columns, in.count, out, s.panel, 8 * w.row_bytes);
+    for (int i = 0; i < groups; i++, out += LANES * static_cast<int64_t>(in.count)) {
+        const uint8_t* rows[LANES];
+        for (int r = 0; r < LANES; r++) {
+            const int row = (g + i) * LANES + r < end ? (g + i) * LANES + r : end - 1;
+            rows[r] = data + row * w.row_bytes;
+        }
+        group_float(w.format, rows, in.x, in.columns, in.columns, in.count, out);
+    }
 }
 
-// Weight rows [first, first + 8) of which those from `end` on do not count: they repeat the last one.
-static inline void rows_of(const Buffer& w, int first, int end, const uint8_t** rows) {
-    for (int r = 0; r < 8; r++) {
-        const int row = first + r < end ? first + r : end - 1;
-        rows[r] = static_cast<const uint8_t*>(w.data) + row * w.row_bytes;
-    }
+// The part of a task that one group of weight rows is.
+struct Part {
+    int group, first, last;
+    Part(int group, int start, int end)
+        : group(group),
+          first(group * LANES < start ? start : group * LANES),
+          last((group + 1) * LANES < end ? (group + 1) * LANES : end) {}
+};
+
+// How many groups from `g` on are to be multiplied at once for rows up to `end`.
+static inline int some_groups(const Buffer& w, int g, int end) {
+    const int most = w.packed ? groups_at_once(w.format) : 1;
+    return (g + most - 1) * LANES < end ? most : 1;
 }
 
 // For weight rows [start, end): store(m, row, product) for every input row m.
 template <class Store>
 static void linear(const Buffer& w, int start, int end, const Inputs& in, Scratch& s, Store store) {
     prepare(in, w.format, s);
-    for (int first = start; first < end; first += 8) {
-        const uint8_t* rows[8];
-        rows_of(w, first, end, rows);
-        group(w, rows, in, s.tile, s);
-        const int valid = end - first < 8 ? end - first : 8;
-        for (int m = 0; m < in.count; m++)
-            for (int r = 0; r < valid; r++) store(m, first + r, s.tile[8 * m + r]);
+    for (int g = start / LANES, groups; g * LANES < end; g += groups) {
+        groups = some_groups(w, g, end);
+        group(w, g, groups, end, in, s.tile, s);
+        const float* from = s.tile;
+        for (int i = 0; i < groups; i++) {
+            const Part part(g + i, start, end);
+            for (int m = 0; m < in.count; m++, from += LANES)
+                for (int row = part.first; row < part.last; row++) store(m, row, from[row - part.group * LANES]);
+        }
     }
 }
 

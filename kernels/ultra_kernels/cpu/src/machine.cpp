@@ -53,17 +53,16 @@ private:
 }  // namespace
 
 struct Machine::Memory {
-    explicit Memory(const Sizes& sizes) {
+    Memory(const Sizes& sizes, int lanes) {
         const size_t rows = static_cast<size_t>(sizes.rows), wide = static_cast<size_t>(sizes.widest);
         scratch = {};
         scratch.node = -1;
         scratch.normed = get<float>(rows * wide);
         for (Quantised* q : {&scratch.by32, &scratch.by256})
             *q = {get<int8_t>(rows * wide), get<float>(rows * (wide / 32 + 1)),
-                  get<int16_t>(rows * (wide / 16 + 1)), get<int16_t>(rows * (wide / 32 + 1))};
+                  get<int16_t>(rows * (wide / 16 + 1)), get<int16_t>(rows * (wide / 32 + 2))};
         scratch.heads = get<float>(static_cast<size_t>(sizes.head_floats));
-        scratch.tile = get<float>(rows * 16);
-        scratch.panel = get<uint8_t>(wide * 12 + 64);
+        scratch.tile = get<float>(rows * 4 * static_cast<size_t>(lanes));
     }
     ~Memory() {
         for (void* block : blocks) std::free(block);
@@ -89,7 +88,7 @@ Machine::Machine(const Level& level, const Node* nodes, const Task* tasks, int t
       context_{nodes, buffers, {}},
       semaphores_(new std::atomic<uint64_t>[static_cast<size_t>(semaphores)]()) {
     ticket_ = task_count_;  // step 0 has no tasks left
-    for (int i = 0; i < threads; i++) memory_.push_back(std::make_unique<Memory>(sizes));
+    for (int i = 0; i < threads; i++) memory_.push_back(std::make_unique<Memory>(sizes, level.lanes));
     try {
         for (int i = 1; i < threads; i++) threads_.emplace_back(&Machine::reside, this, i);
     } catch (const std::system_error&) {

@@ -13,10 +13,10 @@ static inline int kind_of(int32_t format) {  // block of the activations; 0: the
     return format <= BF16 ? 0 : format <= Q5_1 ? 32 : 256;
 }
 
-// Row `row` of activations of `columns` in blocks of `block`.
+// The rows from `row` on, the first of those that are multiplied together.
 static inline Quantised at_row(const Quantised& a, int64_t row, int64_t columns, int block) {
     return {a.q + row * columns, a.scale + row * (columns / block), a.sum16 + row * (columns / 16),
-            a.sum32 + row * (columns / 32)};
+            a.sum32 + row * ((columns / 32 + 1) / 2 * 2)};
 }
 
 // The scale of a block. NaN and infinity make it NaN: a wrong input must not look right.
@@ -35,25 +35,44 @@ static inline float block_scale(const float* x, int block, float* inverse) {
     return clean == 0.0f ? most / 127.0f : clean;
 }
 
-static void quantise_row(const float* x, int columns, int block, const Quantised& to) {
-    for (int start = 0; start < columns; start += block) {
-        float inverse;
-        to.scale[start / block] = block_scale(x + start, block, &inverse);
-        const v8 factor = fill8(inverse);
-        for (int k = start; k < start + block; k += 16) {
-            int sum = 0;
-            for (int half = 0; half < 16; half += 8) {
-                const v8 scaled = load8(x + k + half) * factor;
-                const v8i q = inverse == 0.0f ? v8i{} : round8(scaled);
-                const v8b bytes = __builtin_convertvector(q, v8b);
-                memcpy(to.q + k + half, &bytes, 8);
-                for (int i = 0; i < 8; i++) sum += q[i];
-            }
-            to.sum16[k / 16] = static_cast<int16_t>(sum);
-        }
-        for (int k = start / 32; k < (start + block) / 32; k++)
-            to.sum32[k] = static_cast<int16_t>(to.sum16[2 * k] + to.sum16[2 * k + 1]);
+// 16 columns to words that are `rows` words apart; their sum.
+static inline int16_t quantise_16(const float* x, float inverse, int rows, int8_t* to) {
+    int sum = 0;
+    for (int half = 0; half < 2; half++) {
+        const v8i q = inverse == 0.0f ? v8i{} : round8(load8(x + 8 * half) * fill8(inverse));
+        const v8b bytes = __builtin_convertvector(q, v8b);
+        int8_t both[8];
+        memcpy(both, &bytes, 8);
+        memcpy(to + 8 * half * rows, both, 4);
+        memcpy(to + (8 * half + 4) * rows, both + 4, 4);
+        for (int i = 0; i < 8; i++) sum += q[i];
     }
+    return static_cast<int16_t>(sum);
+}
+
+// One of `rows` rows that are multiplied together; `to` is at its first words.
+static void quantise_row(const float* x, int columns, int block, int rows, const Quantised& to) {
+    for (int b = 0; b < columns / block; b++) {
+        float inverse;
+        to.scale[b * rows] = block_scale(x + b * block, block, &inverse);
+        for (int k = b * block; k < (b + 1) * block; k += 32) {
+            const int16_t first = quantise_16(x + k, inverse, rows, to.q + k * rows);
+            const int16_t second = quantise_16(x + k + 16, inverse, rows, to.q + (k + 16) * rows);
+            const int n = k / 32;
+            to.sum16[2 * n * rows] = first;
+            to.sum16[2 * n * rows + 1] = second;
+            to.sum32[n / 2 * 2 * rows + n % 2] = static_cast<int16_t>(first + second);
+        }
+    }
+}
+
+// Row m of `count`, which are multiplied `tile` at a time.
+static inline void quantise_in_tile(const float* x, int columns, int block, int m, int count, int tile,
+                                    const Quantised& all) {
+    const int first = m / tile * tile, rows = count - first < tile ? count - first : tile;
+    const Quantised to = at_row(all, first, columns, block);
+    const int i = m - first;
+    quantise_row(x, columns, block, rows, {to.q + 4 * i, to.scale + i, to.sum16 + 2 * i, to.sum32 + 2 * i});
 }
 
 }  // namespace ULTRA_LEVEL

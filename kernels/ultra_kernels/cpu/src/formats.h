@@ -1,0 +1,104 @@
+// The quantised formats for the tile kernels, as pack.h lays them out: an offset of a file's block times LANES
+// is where the field of all rows begins.
+#pragma once
+#include "lanes.h"
+
+namespace ultra {
+namespace ULTRA_LEVEL {
+
+static inline vi low_nibbles(vi v) { return v & 0x0f0f0f0f; }
+static inline vi high_nibbles(vi v) { return (v >> 4) & 0x0f0f0f0f; }
+
+// Word i of a block's quants that start at byte `at` of the block.
+static inline vi word(const uint8_t* p, int at, int i) { return load_lanes(p + LANES * (at + 4 * i)); }
+
+// Nibbles of 32 columns: word i has columns 4 i to 4 i + 3 low and 16 columns on high.
+static inline vi nibbles_32(const uint8_t* p, int at, int i) {
+    const vi v = word(p, at, i % 4);
+    return i < 4 ? low_nibbles(v) : high_nibbles(v);
+}
+
+static inline vi fifth_bits(const uint8_t* p, int at, int i) {
+    const vi bits = word(p, at, 0);
+    return (i < 4 ? bits << (4 - i) : bits >> (i - 4)) & 0x10101010;
+}
+
+// Formats of 32 columns a block. `quants` gives word i (columns 4 i to 4 i + 3) as bytes; TERMS products of
+// pairs fit int16.
+struct FormatQ8_0 {
+    static constexpr int BLOCK = 32, BYTES = 34, OFFSET = 0, TERMS = 1;
+    static constexpr bool SIGNED = true, AFFINE = false;
+    static inline vi quants(const uint8_t* p, int i) { return word(p, 2, i); }
+};
+
+struct FormatQ4_0 {
+    static constexpr int BLOCK = 32, BYTES = 18, OFFSET = 8, TERMS = 8;
+    static constexpr bool SIGNED = false, AFFINE = false;
+    static inline vi quants(const uint8_t* p, int i) { return nibbles_32(p, 2, i); }
+};
+
+struct FormatQ4_1 {
+    static constexpr int BLOCK = 32, BYTES = 20, OFFSET = 0, TERMS = 8;
+    static constexpr bool SIGNED = false, AFFINE = true;
+    static inline vi quants(const uint8_t* p, int i) { return nibbles_32(p, 4, i); }
+};
+
+struct FormatQ5_0 {
+    static constexpr int BLOCK = 32, BYTES = 22, OFFSET = 16, TERMS = 4;
+    static constexpr bool SIGNED = false, AFFINE = false;
+    static inline vi quants(const uint8_t* p, int i) { return nibbles_32(p, 6, i) | fifth_bits(p, 2, i); }
+};
+
+struct FormatQ5_1 {
+    static constexpr int BLOCK = 32, BYTES = 24, OFFSET = 0, TERMS = 4;
+    static constexpr bool SIGNED = false, AFFINE = true;
+    static inline vi quants(const uint8_t* p, int i) { return nibbles_32(p, 8, i) | fifth_bits(p, 4, i); }
+};
+
+// Formats of 256 columns a block: 8 parts of 32, of which word i is columns 4 i to 4 i + 3. Their code repeats
+// after STEP parts: `quants` gives part STEP * turn + part. Scales are for GROUP columns each, as bytes in the
+// order of the columns; there are minima for every part, behind the scales, or an OFFSET of all quants.
+struct FormatQ4_K {
+    static constexpr int BLOCK = 256, BYTES = 144, GROUP = 32, OFFSET = 0, TERMS = 8, D = 0, STEP = 2;
+    static constexpr bool SIGNED = false;
+    static inline vi quants(const uint8_t* p, int turn, int part, int i) {
+        const vi v = word(p + turn * 32 * LANES, 16, i);
+        return part ? high_nibbles(v) : low_nibbles(v);
+    }
+    // Eight scales of 6 bits in the bytes of s[0..1], as many minima in those of s[2..3].
+    static inline void scales(const uint8_t* p, vi* s) {
+        const vi a = word(p, 4, 0), b = word(p, 4, 1), c = word(p, 4, 2);
+        s[0] = a & 0x3f3f3f3f;
+        s[1] = low_nibbles(c) | ((a >> 2) & 0x30303030);
+        s[2] = b & 0x3f3f3f3f;
+        s[3] = high_nibbles(c) | ((b >> 2) & 0x30303030);
+    }
+};
+
+struct FormatQ5_K {
+    static constexpr int BLOCK = 256, BYTES = 176, GROUP = 32, OFFSET = 0, TERMS = 4, D = 0, STEP = 8;
+    static constexpr bool SIGNED = false;
+    static inline vi quants(const uint8_t* p, int, int part, int i) {
+        const vi v = word(p, 48 + 32 * (part / 2), i), bits = word(p, 16, i);
+        const vi fifth = (part < 4 ? bits << (4 - part) : bits >> (part - 4)) & 0x10101010;
+        return (part % 2 ? high_nibbles(v) : low_nibbles(v)) | fifth;
+    }
+    static inline void scales(const uint8_t* p, vi* s) { FormatQ4_K::scales(p, s); }
+};
+
+struct FormatQ6_K {
+    static constexpr int BLOCK = 256, BYTES = 210, GROUP = 16, OFFSET = 32, TERMS = 2, D = 208, STEP = 4;
+    static constexpr bool SIGNED = false;
+    static inline vi quants(const uint8_t* p, int turn, int part, int i) {
+        const vi v = word(p + turn * 64 * LANES, 32 * (part & 1), i), bits = word(p + turn * 32 * LANES, 128, i);
+        const vi high = (part < 2 ? bits << (4 - 2 * part) : bits >> (2 * part - 4)) & 0x30303030;
+        return (part & 2 ? high_nibbles(v) : low_nibbles(v)) | high;
+    }
+    // Sixteen signed scales in the bytes of s[0..3].
+    static inline void scales(const uint8_t* p, vi* s) {
+        for (int i = 0; i < 4; i++) s[i] = word(p, 192, i);
+    }
+};
+
+}  // namespace ULTRA_LEVEL
+}  // namespace ultra
