@@ -34,6 +34,12 @@ class SizesRecord(ctypes.Structure):
     _fields_ = [("rows", ctypes.c_int32), ("widest", ctypes.c_int32), ("head_floats", ctypes.c_int32)]
 
 
+class CostRecord(ctypes.Structure):
+    """What one op cost: see `executor.Cost`."""
+
+    _fields_ = [("tasks", ctypes.c_int64), ("busy", ctypes.c_int64), ("waited", ctypes.c_int64)]
+
+
 NODE_WORDS, NODE_OPERANDS = 30, 20
 """int32 words of a node record: op, extent, operand slots, and the eight words of its attributes."""
 
@@ -65,6 +71,8 @@ def load() -> ctypes.CDLL:
     ]
     library.ultra_cpu_pack.restype = None
     library.ultra_cpu_run.argtypes = [pointer, number, number, number, POLL]
+    library.ultra_cpu_costs.argtypes = [pointer, pointer]
+    library.ultra_cpu_costs.restype = None
     library.ultra_cpu_destroy.argtypes = [pointer]
     library.ultra_cpu_destroy.restype = None
     return library

@@ -11,6 +11,7 @@ import ctypes
 import os
 import weakref
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,16 @@ from . import abi
 from .arena import CODES, Arena
 
 _TYPES: dict[Kind, type[np.generic]] = {Kind.INPUT: np.int32, Kind.STATE: np.float16}
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What an op cost since the executor was made, all threads together: tasks, seconds of computing, and
+    seconds that threads with one of its tasks in hand waited for the tasks before it."""
+
+    tasks: int
+    busy_s: float
+    waited_s: float
 
 
 class CpuExecutor:
@@ -83,6 +94,13 @@ class CpuExecutor:
     def close(self) -> None:
         """End the threads; dropping the executor does the same."""
         self._destroy()
+
+    def costs(self) -> dict[Op, Cost]:
+        """The costs of the ops that have run."""
+        library = abi.load()
+        records = (abi.CostRecord * library.ultra_cpu_ops())()
+        library.ultra_cpu_costs(self._machine, records)
+        return {op: Cost(r.tasks, r.busy / 1e9, r.waited / 1e9) for op in Op if (r := records[op]).tasks}
 
     # --- buffers ------------------------------------------------------------------------------------
 

@@ -83,4 +83,11 @@ ULTRA_EXPORT int32_t ultra_cpu_run(void* machine, int32_t rows, int32_t outputs,
     return static_cast<ultra::Machine*>(machine)->run(rows, outputs, table_width, poll);
 }
 
+// What every op cost since the machine began: `out` has room for ultra_cpu_ops() records.
+ULTRA_EXPORT void ultra_cpu_costs(const void* machine, ultra::Cost* out) {
+    static_cast<const ultra::Machine*>(machine)->costs(out);
+}
+
+ULTRA_EXPORT int32_t ultra_cpu_ops() { return ultra::OPS; }
+
 ULTRA_EXPORT void ultra_cpu_destroy(void* machine) { delete static_cast<ultra::Machine*>(machine); }

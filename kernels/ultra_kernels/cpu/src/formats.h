@@ -87,12 +87,13 @@ struct FormatQ5_K {
 };
 
 struct FormatQ6_K {
-    static constexpr int BLOCK = 256, BYTES = 210, GROUP = 16, OFFSET = 32, TERMS = 2, D = 208, STEP = 4;
+    static constexpr int BLOCK = 256, BYTES = 210, GROUP = 16, OFFSET = 32, TERMS = 2, D = 208, STEP = 2;
     static constexpr bool SIGNED = false;
     static inline vi quants(const uint8_t* p, int turn, int part, int i) {
-        const vi v = word(p + turn * 64 * LANES, 32 * (part & 1), i), bits = word(p + turn * 32 * LANES, 128, i);
-        const vi high = (part < 2 ? bits << (4 - 2 * part) : bits >> (2 * part - 4)) & 0x30303030;
-        return (part & 2 ? high_nibbles(v) : low_nibbles(v)) | high;
+        const uint8_t* at = p + (48 * turn + 24 * part + 12 * (i / 4)) * LANES;
+        if (i % 4 < 3) return word(at, 0, i % 4) & 0x3f3f3f3f;
+        const vi a = word(at, 0, 0), b = word(at, 0, 1), c = word(at, 0, 2);
+        return ((a >> 6) & 0x03030303) | ((b >> 4) & 0x0c0c0c0c) | ((c >> 2) & 0x30303030);
     }
     // Sixteen signed scales in the bytes of s[0..3].
     static inline void scales(const uint8_t* p, vi* s) {

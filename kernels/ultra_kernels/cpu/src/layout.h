@@ -9,6 +9,8 @@ enum Format : int32_t { F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K
 
 enum Op : int32_t { EMBED = 1, NORM_QKV, ATTENTION, LINEAR_ADD, NORM_GATE_UP, NORM_HEAD };
 
+constexpr int OPS = 16;  // more than the largest opcode
+
 constexpr int KV_BLOCK = 16;  // positions of one KV block
 
 struct Buffer {

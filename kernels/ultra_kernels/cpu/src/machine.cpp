@@ -8,7 +8,7 @@
 namespace ultra {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using Steady = std::chrono::steady_clock;
 
 constexpr int SPINS = 2000;                            // some ten microseconds
 constexpr auto YIELDING = std::chrono::microseconds(2000);  // then a thread without work parks
@@ -24,7 +24,7 @@ inline void relax() {
 }
 
 int64_t now() {
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch()).count();
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(Steady::now().time_since_epoch()).count();
 }
 
 // Waiting that hurts nobody: spin as long as a hand-over takes, then let others run, then sleep in naps.
@@ -39,18 +39,37 @@ public:
         }
         if (spins_ == SPINS) {
             spins_++;
-            since_ = Clock::now();
+            since_ = Steady::now();
         }
         std::this_thread::yield();
-        return Clock::now() - since_ < YIELDING;
+        return Steady::now() - since_ < YIELDING;
     }
 
 private:
     int spins_ = 0;
-    Clock::time_point since_;
+    Steady::time_point since_;
 };
 
 }  // namespace
+
+Clock::Clock() : ticks_(ticks()), time_(now()) {}
+
+int64_t Clock::ticks() {
+#if defined(__x86_64__)
+    return static_cast<int64_t>(__builtin_ia32_rdtsc());
+#elif defined(__aarch64__)
+    int64_t count;
+    asm volatile("mrs %0, cntvct_el0" : "=r"(count));
+    return count;
+#else
+    return now();
+#endif
+}
+
+int64_t Clock::nanoseconds(int64_t count) const {
+    const double passed = static_cast<double>(ticks() - ticks_);
+    return passed > 0 ? static_cast<int64_t>(static_cast<double>(count) * static_cast<double>(now() - time_) / passed) : 0;
+}
 
 struct Machine::Memory {
     Memory(const Sizes& sizes, int lanes) {
@@ -78,6 +97,7 @@ struct Machine::Memory {
 
     Scratch scratch;
     std::vector<void*> blocks;
+    Cost costs[OPS] = {};  // in ticks
 };
 
 Machine::Machine(const Level& level, const Node* nodes, const Task* tasks, int task_count,
@@ -115,7 +135,7 @@ bool Machine::run(int rows, int outputs, int table_width, Poll poll) {
         { std::lock_guard<std::mutex> lock(mutex_); }
         wake_.notify_all();
     }
-    work(memory_[0]->scratch, poll);
+    work(*memory_[0], poll);
     Patience patience;
     while (finished_.load(std::memory_order_acquire) < step * task_count_) {
         if (!patience.once()) std::this_thread::sleep_for(NAP);
@@ -127,7 +147,7 @@ bool Machine::run(int rows, int outputs, int table_width, Poll poll) {
 void Machine::reside(int index) {
     while (!quit_.load(std::memory_order_relaxed)) {
         const uint64_t seen = ticket_.load();
-        work(memory_[static_cast<size_t>(index)]->scratch, nullptr);
+        work(*memory_[static_cast<size_t>(index)], nullptr);
         if (!sleep_until_work(seen >> 32)) return;
     }
 }
@@ -160,16 +180,34 @@ bool Machine::take(uint64_t* step, int* index) {
     return true;
 }
 
-void Machine::work(Scratch& scratch, Poll poll) {
+void Machine::work(Memory& memory, Poll poll) {
     uint64_t step;
     int index;
     while (take(&step, &index)) {
         const Task& task = tasks_[index];
+        const int64_t taken = Clock::ticks();
         wait_for(task, step, poll);
-        if (!stopped_.load(std::memory_order_relaxed)) level_.execute(context_, task, scratch);
+        const int64_t begun = Clock::ticks();
+        if (!stopped_.load(std::memory_order_relaxed)) level_.execute(context_, task, memory.scratch);
+        Cost& cost = memory.costs[task.op];
+        cost.tasks++;
+        cost.busy += Clock::ticks() - begun;
+        cost.waited += begun - taken;
         semaphores_[static_cast<size_t>(task.signal)].fetch_add(1, std::memory_order_release);
         finished_.fetch_add(1, std::memory_order_release);
         ask(poll);
+    }
+}
+
+void Machine::costs(Cost* out) const {
+    for (int op = 0; op < OPS; op++) {
+        Cost sum = {};
+        for (const auto& memory : memory_) {
+            sum.tasks += memory->costs[op].tasks;
+            sum.busy += memory->costs[op].busy;
+            sum.waited += memory->costs[op].waited;
+        }
+        out[op] = {sum.tasks, clock_.nanoseconds(sum.busy), clock_.nanoseconds(sum.waited)};
     }
 }
 

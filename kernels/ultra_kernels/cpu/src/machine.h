@@ -15,7 +15,23 @@ struct Sizes {
     int32_t rows, widest, head_floats;  // most rows; widest input of a product; floats of Scratch::heads
 };
 
+// What one op cost since the machine began, all threads together.
+struct Cost {
+    int64_t tasks, busy, waited;  // tasks; nanoseconds of computing; nanoseconds of waiting for others' tasks
+};
+
 using Poll = int32_t (*)();  // asked now and then by the calling thread: nonzero stops the step
+
+// Counts ticks of the processor, the cheapest clock there is, and knows how long one is.
+class Clock {
+public:
+    Clock();
+    static int64_t ticks();
+    int64_t nanoseconds(int64_t ticks) const;
+
+private:
+    int64_t ticks_, time_;  // when it was made
+};
 
 class Machine {
 public:
@@ -29,12 +45,15 @@ public:
     // One step. False if it was stopped; the semaphores are then where a whole step would have left them.
     bool run(int rows, int outputs, int table_width, Poll poll);
 
+    // Not while a step runs. `out` has OPS entries, opcode by opcode.
+    void costs(Cost* out) const;
+
 private:
     struct Memory;
 
     void reside(int index);
     bool sleep_until_work(uint64_t seen);
-    void work(Scratch& scratch, Poll poll);
+    void work(Memory& memory, Poll poll);
     bool take(uint64_t* step, int* index);
     void wait_for(const Task& task, uint64_t step, Poll poll);
     void ask(Poll poll);
@@ -51,6 +70,7 @@ private:
     std::atomic<int> sleepers_{0};
     std::mutex mutex_;
     std::condition_variable wake_;
+    Clock clock_;
     int64_t asked_ = 0;  // when `poll` was last called
     std::vector<std::thread> threads_;
 };

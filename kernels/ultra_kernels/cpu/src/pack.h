@@ -14,6 +14,31 @@ struct Field {
     bool spread;    // 32 bits, one a column: byte c gets the bits of columns c, 4 + c, 8 + c, ...
 };
 
+// q6_k's quants, 6 bits each, come as 192 bytes of nibbles and bit pairs. Here every 16 columns are three words:
+// columns 0 to 11 in the low 6 bits of their bytes, and columns 12 to 15 in the high pairs, lowest pair first.
+static inline void join_6k(const uint8_t* from, uint8_t* to) {
+    Decoded block;
+    decode_6k_quants(from, block.q);
+    for (int g = 0; g < 16; g++)
+        for (int i = 0; i < 12; i++) {
+            const int last = block.q[16 * g + 12 + i % 4] + 32;
+            to[12 * g + i] = static_cast<uint8_t>((block.q[16 * g + i] + 32) | (last >> 2 * (i / 4) & 3) << 6);
+        }
+}
+
+static inline void split_6k(const uint8_t* from, uint8_t* to) {
+    memset(to, 0, 192);
+    for (int k = 0; k < 256; k++) {
+        const uint8_t *words = from + 12 * (k / 16), i = k % 16;
+        int q = i < 12 ? words[i] & 63 : 0;
+        if (i >= 12)
+            for (int j = 0; j < 3; j++) q |= (words[4 * j + i - 12] >> 6) << 2 * j;
+        const int half = k / 128, part = k / 32 % 4, at = k % 32;
+        to[64 * half + 32 * (part & 1) + at] |= static_cast<uint8_t>((q & 15) << (part & 2 ? 4 : 0));
+        to[128 + 32 * half + at] |= static_cast<uint8_t>((q >> 4) << 2 * part);
+    }
+}
+
 static inline const Field* fields_of(int32_t format) {
     static const Field q8_0[] = {{2, 1, false}, {4, 8, false}, {}};
     static const Field q4_0[] = {{2, 1, false}, {4, 4, false}, {}};
@@ -46,6 +71,12 @@ static inline void interleave(const uint8_t* from, int count, int lane, uint8_t*
 
 // One block of one row to its place in the packed block of its group.
 static inline void pack_block(int32_t format, const uint8_t* from, int lane, uint8_t* to) {
+    uint8_t joined[210];
+    if (format == Q6_K) {
+        join_6k(from, joined);
+        memcpy(joined + 192, from + 192, 18);
+        from = joined;
+    }
     for (const Field* f = fields_of(format); f->size; f++) {
         if (f->spread) {
             uint32_t bits;
@@ -63,6 +94,7 @@ static inline void pack_block(int32_t format, const uint8_t* from, int lane, uin
 }
 
 static inline void unpack_block(int32_t format, const uint8_t* from, int lane, uint8_t* to) {
+    uint8_t* const block = to;
     for (const Field* f = fields_of(format); f->size; f++) {
         for (int i = 0; i < f->count; i++) memcpy(to + f->size * i, from + f->size * (i * LANES + lane), f->size);
         if (f->spread) {
@@ -73,6 +105,11 @@ static inline void unpack_block(int32_t format, const uint8_t* from, int lane, u
         }
         to += f->size * f->count;
         from += LANES * f->size * f->count;
+    }
+    if (format == Q6_K) {
+        uint8_t joined[192];
+        memcpy(joined, block, 192);
+        split_6k(joined, block);
     }
 }
 
