@@ -75,8 +75,8 @@ class Model:
             sizes = Sizes(rows=CHUNK, blocks=-(-positions // BLOCK))
 
             def loaded(done: int, total: int) -> None:
-                if name == "reference" and (done % RELEASE_EVERY == 0 or done == total):
-                    file.release()  # what is unpacked is not needed twice in memory
+                if done % RELEASE_EVERY == 0 or done == total:
+                    file.release()  # what is unpacked or packed is not needed twice in memory
                 progress(done, total)
 
             made = create(

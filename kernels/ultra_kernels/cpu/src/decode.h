@@ -79,15 +79,6 @@ static inline void decode_k(int32_t format, const uint8_t* p, Decoded& out) {
     }
 }
 
-static inline void decode_6k_quants(const uint8_t* p, int8_t* q) {
-    for (int k = 0; k < 256; k++) {
-        const int half = k / 128, part = k / 32 % 4, i = k % 32;
-        const int low = p[64 * half + 32 * (part & 1) + i] >> (part & 2 ? 4 : 0) & 15;
-        const int high = p[128 + 32 * half + i] >> 2 * part & 3;
-        q[k] = static_cast<int8_t>((low | high << 4) - 32);
-    }
-}
-
 static inline void decode_6k(const uint8_t* p, Decoded& out) {
     out.size = 256;
     out.group = 16;
@@ -97,7 +88,12 @@ static inline void decode_6k(const uint8_t* p, Decoded& out) {
         out.scale[g] = static_cast<int8_t>(p[192 + g]);
         out.minimum[g] = 0;
     }
-    decode_6k_quants(p, out.q);
+    for (int k = 0; k < 256; k++) {
+        const int half = k / 128, part = k / 32 % 4, i = k % 32;
+        const int low = p[64 * half + 32 * (part & 1) + i] >> (part & 2 ? 4 : 0) & 15;
+        const int high = p[128 + 32 * half + i] >> 2 * part & 3;
+        out.q[k] = static_cast<int8_t>((low | high << 4) - 32);
+    }
 }
 
 static inline void decode(int32_t format, const uint8_t* block, Decoded& out) {

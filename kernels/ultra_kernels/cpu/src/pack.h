@@ -8,122 +8,127 @@
 namespace ultra {
 namespace ULTRA_LEVEL {
 
+enum class As : int8_t {
+    plain,
+    bits,  // q5_0 and q5_1: 32 bits, one a column. Here byte c has the bits of columns c, 4 + c, 8 + c, ...
+    sixes  // q6_k: 192 bytes of nibbles and bit pairs. Here every 16 columns are three words: columns 0 to 11 in
+           // the low 6 bits of their bytes, columns 12 to 15 in the high pairs, lowest pair first.
+};
+
 struct Field {
     int8_t size;    // bytes of an element; 0 ends the list
     uint8_t count;  // elements
-    bool spread;    // 32 bits, one a column: byte c gets the bits of columns c, 4 + c, 8 + c, ...
+    As as;
 };
 
-// q6_k's quants, 6 bits each, come as 192 bytes of nibbles and bit pairs. Here every 16 columns are three words:
-// columns 0 to 11 in the low 6 bits of their bytes, and columns 12 to 15 in the high pairs, lowest pair first.
-static inline void join_6k(const uint8_t* from, uint8_t* to) {
-    Decoded block;
-    decode_6k_quants(from, block.q);
-    for (int g = 0; g < 16; g++)
-        for (int i = 0; i < 12; i++) {
-            const int last = block.q[16 * g + 12 + i % 4] + 32;
-            to[12 * g + i] = static_cast<uint8_t>((block.q[16 * g + i] + 32) | (last >> 2 * (i / 4) & 3) << 6);
-        }
-}
-
-static inline void split_6k(const uint8_t* from, uint8_t* to) {
-    memset(to, 0, 192);
-    for (int k = 0; k < 256; k++) {
-        const uint8_t *words = from + 12 * (k / 16), i = k % 16;
-        int q = i < 12 ? words[i] & 63 : 0;
-        if (i >= 12)
-            for (int j = 0; j < 3; j++) q |= (words[4 * j + i - 12] >> 6) << 2 * j;
-        const int half = k / 128, part = k / 32 % 4, at = k % 32;
-        to[64 * half + 32 * (part & 1) + at] |= static_cast<uint8_t>((q & 15) << (part & 2 ? 4 : 0));
-        to[128 + 32 * half + at] |= static_cast<uint8_t>((q >> 4) << 2 * part);
-    }
-}
-
 static inline const Field* fields_of(int32_t format) {
-    static const Field q8_0[] = {{2, 1, false}, {4, 8, false}, {}};
-    static const Field q4_0[] = {{2, 1, false}, {4, 4, false}, {}};
-    static const Field q4_1[] = {{2, 2, false}, {4, 4, false}, {}};
-    static const Field q5_0[] = {{2, 1, false}, {4, 1, true}, {4, 4, false}, {}};
-    static const Field q5_1[] = {{2, 2, false}, {4, 1, true}, {4, 4, false}, {}};
-    static const Field q4_k[] = {{2, 2, false}, {4, 35, false}, {}};
-    static const Field q5_k[] = {{2, 2, false}, {4, 43, false}, {}};
-    static const Field q6_k[] = {{4, 52, false}, {2, 1, false}, {}};
+    static const Field q8_0[] = {{2, 1, As::plain}, {4, 8, As::plain}, {}};
+    static const Field q4_0[] = {{2, 1, As::plain}, {4, 4, As::plain}, {}};
+    static const Field q4_1[] = {{2, 2, As::plain}, {4, 4, As::plain}, {}};
+    static const Field q5_0[] = {{2, 1, As::plain}, {4, 1, As::bits}, {4, 4, As::plain}, {}};
+    static const Field q5_1[] = {{2, 2, As::plain}, {4, 1, As::bits}, {4, 4, As::plain}, {}};
+    static const Field q4_k[] = {{2, 2, As::plain}, {4, 35, As::plain}, {}};
+    static const Field q5_k[] = {{2, 2, As::plain}, {4, 43, As::plain}, {}};
+    static const Field q6_k[] = {{4, 48, As::sixes}, {4, 4, As::plain}, {2, 1, As::plain}, {}};
     static const Field* const all[] = {q8_0, q4_0, q4_1, q5_0, q5_1, q4_k, q5_k, q6_k};
     return all[format - Q8_0];
 }
 
-static inline uint32_t spread_bits(uint32_t bits) {
-    uint32_t out = 0;
-    for (int k = 0; k < 32; k++) out |= (bits >> k & 1) << (8 * (k % 4) + k / 4);
-    return out;
+// Every fourth bit of each lane, from `first` on, as one byte.
+static inline vi every_fourth(vi v, int first) {
+    v = (v >> first) & 0x11111111;
+    v = (v | v >> 3) & 0x03030303;
+    v = (v | v >> 6) & 0x000f000f;
+    return (v | v >> 12) & 0xff;
 }
 
-static inline uint32_t gather_bits(uint32_t spread) {
-    uint32_t out = 0;
-    for (int k = 0; k < 32; k++) out |= (spread >> (8 * (k % 4) + k / 4) & 1) << k;
-    return out;
+static inline void pack_bits(uint8_t* words) {
+    const vi v = load_lanes(words);
+    vi out = {};
+    for (int c = 0; c < 4; c++) out |= every_fourth(v, c) << (8 * c);
+    memcpy(words, &out, sizeof out);
+}
+
+static inline void pack_sixes(const uint8_t* from, uint8_t* to) {
+    for (int half = 0; half < 2; half++)
+        for (int part = 0; part < 4; part++)
+            for (int g = 0; g < 2; g++) {
+                vi w[4];
+                for (int i = 0; i < 4; i++) {
+                    const vi low = load_lanes(from + 4 * LANES * (16 * half + 8 * (part & 1) + 4 * g + i));
+                    const vi high = load_lanes(from + 4 * LANES * (32 + 8 * half + 4 * g + i));
+                    w[i] = ((low >> (part & 2 ? 4 : 0)) & 0x0f0f0f0f) | ((high >> 2 * part) & 0x03030303) << 4;
+                }
+                for (int j = 0; j < 3; j++, to += 4 * LANES) {
+                    const vi word = w[j] | ((w[3] >> 2 * j) & 0x03030303) << 6;
+                    memcpy(to, &word, sizeof word);
+                }
+            }
 }
 
 template <class T>
-static inline void interleave(const uint8_t* from, int count, int lane, uint8_t* to) {
-    for (int i = 0; i < count; i++) memcpy(to + sizeof(T) * (i * LANES + lane), from + sizeof(T) * i, sizeof(T));
+static inline void interleave(const uint8_t* const* from, int at, int count, uint8_t* to) {
+    for (int i = 0; i < count; i++)
+        for (int lane = 0; lane < LANES; lane++, to += sizeof(T)) memcpy(to, from[lane] + at + sizeof(T) * i, sizeof(T));
 }
 
-// One block of one row to its place in the packed block of its group.
-static inline void pack_block(int32_t format, const uint8_t* from, int lane, uint8_t* to) {
-    uint8_t joined[210];
-    if (format == Q6_K) {
-        join_6k(from, joined);
-        memcpy(joined + 192, from + 192, 18);
-        from = joined;
-    }
-    for (const Field* f = fields_of(format); f->size; f++) {
-        if (f->spread) {
-            uint32_t bits;
-            memcpy(&bits, from, 4);
-            bits = spread_bits(bits);
-            memcpy(to + 4 * lane, &bits, 4);
-        } else if (f->size == 4) {
-            interleave<uint32_t>(from, f->count, lane, to);
-        } else {
-            interleave<uint16_t>(from, f->count, lane, to);
-        }
-        from += f->size * f->count;
+// A block of LANES rows.
+static inline void pack_block(const Field* fields, const uint8_t* const* from, uint8_t* to) {
+    int at = 0;
+    for (const Field* f = fields; f->size; f++) {
+        uint8_t mixed[48 * 4 * LANES];
+        uint8_t* const words = f->as == As::sixes ? mixed : to;
+        if (f->size == 4) interleave<uint32_t>(from, at, f->count, words);
+        else interleave<uint16_t>(from, at, f->count, words);
+        if (f->as == As::bits) pack_bits(words);
+        if (f->as == As::sixes) pack_sixes(words, to);
+        at += f->size * f->count;
         to += LANES * f->size * f->count;
-    }
-}
-
-static inline void unpack_block(int32_t format, const uint8_t* from, int lane, uint8_t* to) {
-    uint8_t* const block = to;
-    for (const Field* f = fields_of(format); f->size; f++) {
-        for (int i = 0; i < f->count; i++) memcpy(to + f->size * i, from + f->size * (i * LANES + lane), f->size);
-        if (f->spread) {
-            uint32_t bits;
-            memcpy(&bits, to, 4);
-            bits = gather_bits(bits);
-            memcpy(to, &bits, 4);
-        }
-        to += f->size * f->count;
-        from += LANES * f->size * f->count;
-    }
-    if (format == Q6_K) {
-        uint8_t joined[192];
-        memcpy(joined, block, 192);
-        split_6k(joined, block);
     }
 }
 
 // Groups [first, end) of a matrix of `rows` rows, from the layout of the file. The last row fills its group.
 static void pack(int32_t format, int64_t rows, int64_t row_bytes, int64_t first, int64_t end,
                  const uint8_t* from, uint8_t* to) {
+    const Field* fields = fields_of(format);
     const int64_t bytes = shape_of(format).bytes;
     for (int64_t g = first; g < end; g++)
-        for (int64_t b = 0; b < row_bytes / bytes; b++)
-            for (int lane = 0; lane < LANES; lane++) {
-                const int64_t row = g * LANES + lane < rows ? g * LANES + lane : rows - 1;
-                pack_block(format, from + row * row_bytes + b * bytes, lane,
-                           to + (g * row_bytes + b * bytes) * LANES);
-            }
+        for (int64_t at = 0; at < row_bytes; at += bytes) {
+            const uint8_t* blocks[LANES];
+            for (int lane = 0; lane < LANES; lane++)
+                blocks[lane] = from + (g * LANES + lane < rows ? g * LANES + lane : rows - 1) * row_bytes + at;
+            pack_block(fields, blocks, to + (g * row_bytes + at) * LANES);
+        }
+}
+
+static inline void unpack_bits(uint8_t* word) {
+    uint32_t bits = 0;
+    for (int k = 0; k < 32; k++) bits |= static_cast<uint32_t>(word[k % 4] >> k / 4 & 1) << k;
+    memcpy(word, &bits, 4);
+}
+
+static inline void unpack_sixes(uint8_t* quants) {
+    uint8_t words[192];
+    memcpy(words, quants, 192);
+    memset(quants, 0, 192);
+    for (int k = 0; k < 256; k++) {
+        const uint8_t* three = words + 12 * (k / 16);
+        const int i = k % 16, c = i % 4, half = k / 128, part = k / 32 % 4, at = k % 32;
+        const int q = i < 12 ? three[i] & 63 : three[c] >> 6 | three[4 + c] >> 6 << 2 | three[8 + c] >> 6 << 4;
+        quants[64 * half + 32 * (part & 1) + at] |= static_cast<uint8_t>((q & 15) << (part & 2 ? 4 : 0));
+        quants[128 + 32 * half + at] |= static_cast<uint8_t>((q >> 4) << 2 * part);
+    }
+}
+
+// The block of one row, as the file has it.
+static inline void unpack_block(int32_t format, const uint8_t* from, int lane, uint8_t* to) {
+    for (const Field* f = fields_of(format); f->size; f++) {
+        for (int i = 0; i < f->count; i++) memcpy(to + f->size * i, from + f->size * (i * LANES + lane), f->size);
+        if (f->as == As::bits) unpack_bits(to);
+        if (f->as == As::sixes) unpack_sixes(to);
+        to += f->size * f->count;
+        from += LANES * f->size * f->count;
+    }
 }
 
 // Columns [start, start + count) of one row of a matrix, packed or not, exactly.
