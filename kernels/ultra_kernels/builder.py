@@ -7,6 +7,9 @@ import numpy.typing as npt
 
 from .program import NO_WAIT, OPERANDS, Attributes, Buffer, Kind, Node, Op, Program, Task
 
+GRAIN = 16
+"""Long nodes are cut at multiples of it: executors take as many rows of a matrix at once."""
+
 
 class Builder:
     """Builds one Program. Nodes run as phases: every tile of a node waits for all tiles of the one before it.
@@ -57,10 +60,16 @@ class Builder:
         need = 0
         for index, node in enumerate(self._nodes):
             wait = index - 1 if index else NO_WAIT
-            cuts = [node.extent * i // tiles for i in range(tiles + 1)]
+            cuts = [_cut(node, i, tiles) for i in range(tiles + 1)]
             spans = [(start, end - start) for start, end in zip(cuts, cuts[1:], strict=False) if end > start]
             tasks += (Task(node.op, index, 0, start, count, wait, need, index) for start, count in spans)
             need = len(spans)
         return Program(
             tuple(self._buffers.values()), tuple(self._nodes), tuple(tasks), len(self._nodes), self._constants
         )
+
+
+def _cut(node: Node, number: int, tiles: int) -> int:
+    """Where tile ``number`` of ``tiles`` begins."""
+    grain = GRAIN if node.extent >= GRAIN * tiles else 1
+    return min(node.extent, -(-node.extent // grain) * number // tiles * grain)

@@ -14,14 +14,17 @@ that want logits.
 Semaphores are monotone counters: in step number e (from 1) a task waits until ``sem[wait] >= e * need``, and
 adds one to ``sem[signal]`` when its writes are visible. Nothing is ever reset.
 
-    op            tile unit            meaning (in float32 unless an executor says otherwise)
-    EMBED         column of x          x[r] = table[tokens[r]]
-    NORM_QKV      kv head group        h = rmsnorm(x); q, k, v = W h + b (per head rmsnorm of q, k if given),
-                                       RoPE on q and k; k and v go to the cache at the row's position
-    ATTENTION     kv head group        a = softmax(scale * q K^T + causal, window) V over the row's sequence
-    LINEAR_ADD    column of x          x += W a + b          (attention output; MLP down)
-    NORM_GATE_UP  intermediate column  u = silu(Wg h) * (Wu h), h = rmsnorm(x)
-    NORM_HEAD     vocabulary row       logits[i] = W rmsnorm(x[out_rows[i]])
+    op               tile unit            meaning (in float32 unless an executor says otherwise)
+    EMBED            column of x          x[r] = table[tokens[r]]
+    NORM_QKV         head of q, k, v      h = rmsnorm(x); q, k, v = W h + b (per head rmsnorm of q, k if
+                                          given), RoPE on q and k, v *= value_scale; k and v go to the cache at
+                                          the row's position
+    ATTENTION        kv head x split      a = softmax(scale * q K^T + causal, window) V over the row's
+                                          sequence; a sink is one more score of its head, without a value
+    ATTENTION_MERGE  head                 a = the splits' parts together, where there was more than one
+    LINEAR_ADD       column of x          x += W a + b          (attention output; MLP down)
+    NORM_GATE_UP     intermediate column  u = silu(Wg h) * (Wu h), h = rmsnorm(x)
+    NORM_HEAD        vocabulary row       logits[i] = W rmsnorm(x[out_rows[i]])
 
 rmsnorm(x) = x / sqrt(mean(x^2) + eps) * weight. RoPE rotates pairs (i, i + d/2) of the first
 ``rope_dims`` d of a head, or (2i, 2i + 1) where ``interleaved``, by ``position * inv_freq[i]``.
@@ -39,6 +42,11 @@ import numpy.typing as npt
 BLOCK = 16
 """Positions of one KV block."""
 
+SPLITS = 8
+"""Tile units of attention for each KV head. How positions are shared out among them is an executor's own, as
+is what ``parts`` holds (of each split: mix of values, largest score, sum of weights), but it must depend on
+positions alone: the sums of a row may not change with its company."""
+
 NO_WAIT = -1
 
 
@@ -51,6 +59,7 @@ class Op(IntEnum):
     LINEAR_ADD = 4
     NORM_GATE_UP = 5
     NORM_HEAD = 6
+    ATTENTION_MERGE = 11
 
 
 class Kind(Enum):
@@ -95,9 +104,10 @@ OPERANDS: Mapping[Op, tuple[Operand, ...]] = {
         *_writes("q", "k_cache", "v_cache"),
     ),
     Op.ATTENTION: (
-        *_reads("q", "k_cache", "v_cache", "positions", "sequences", "block_table"),
-        *_writes("a"),
+        *_reads("q", "k_cache", "v_cache", "positions", "sequences", "block_table", "sinks?"),
+        *_writes("a", "parts"),
     ),
+    Op.ATTENTION_MERGE: (*_reads("parts", "positions", "sinks?"), Operand("a", Access.UPDATE)),
     Op.LINEAR_ADD: (*_reads("a", "w", "b?"), Operand("x", Access.UPDATE)),
     Op.NORM_GATE_UP: (*_reads("x", "norm", "w_gate", "w_up"), *_writes("u")),
     Op.NORM_HEAD: (*_reads("x", "norm", "w", "out_rows"), *_writes("logits")),
@@ -118,11 +128,20 @@ class Attributes:
     """Keys that a row sees, itself included; 0 is all."""
     eps: float = 0.0
     scale: float = 0.0
+    value_dim: int = 0
+    """Of a head of v; 0 is that of q and k."""
+    value_scale: float = 1.0
+
+    @property
+    def values(self) -> int:
+        """Numbers of a head of v."""
+        return self.value_dim or self.head_dim
 
     def words(self) -> npt.NDArray[np.int32]:
-        """Fixed-width form for executors outside Python: int32 [8], floats by their bits."""
-        integers = (self.heads, self.kv_heads, self.head_dim, self.rope_dims, self.interleaved, self.window)
-        floats = np.array((self.eps, self.scale), dtype=np.float32).view(np.int32)
+        """Fixed-width form for executors outside Python: int32 [10], floats by their bits."""
+        shape = (self.heads, self.kv_heads, self.head_dim, self.rope_dims)
+        integers = (*shape, self.interleaved, self.window, self.values)
+        floats = np.array((self.eps, self.scale, self.value_scale), dtype=np.float32).view(np.int32)
         return np.concatenate((np.array(integers, dtype=np.int32), floats))
 
 

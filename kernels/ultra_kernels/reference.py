@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from .program import BLOCK, NO_WAIT, OPERANDS, Attributes, Buffer, Kind, Node, Op, Program, Task
+from .program import BLOCK, NO_WAIT, OPERANDS, SPLITS, Attributes, Buffer, Kind, Node, Op, Program, Task
 from .step import Packed, Sizes, Step, Stopped
 
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
@@ -159,27 +159,42 @@ class ReferenceExecutor:
 
     def _norm_qkv(self, node: Node, m: dict[str, Tensor], tile: slice) -> None:
         at, dim = node.attributes, node.attributes.head_dim
-        group = at.heads // at.kv_heads
         h = _rmsnorm(m["x"], m["norm"], at.eps)
         angles = m["positions"][:, None].float() * m["inv_freq"]  # [rows, rope_dims / 2]
         place = _cache_slots(m["block_table"], m["sequences"], m["positions"])
 
-        def project(name: str, heads: slice) -> Tensor:
+        def project(name: str, heads: slice, dim: int = dim) -> Tensor:
             """[rows, heads, dim] of q, k or v, normalised where the model does that."""
             rows = slice(heads.start * dim, heads.stop * dim)
             bias = m["b" + name][rows] if "b" + name in m else None
             y = self._linear(h, m["w" + name][rows], bias).reshape(len(h), -1, dim)
             return _rmsnorm(y, m[name + "_norm"], at.eps) if name + "_norm" in m else y
 
-        queries = slice(tile.start * group, tile.stop * group)
-        m["q"][:, queries] = _rope(project("q", queries), angles, at)
-        m["k_cache"].flatten(0, 1)[place, tile] = _rope(project("k", tile), angles, at).to(self.dtype)
-        m["v_cache"].flatten(0, 1)[place, tile] = project("v", tile).to(self.dtype)
+        queries, keys, values = (
+            _within(tile, start, count)
+            for start, count in (
+                (0, at.heads),
+                (at.heads, at.kv_heads),
+                (at.heads + at.kv_heads, at.kv_heads),
+            )
+        )
+        if queries:
+            m["q"][:, queries] = _rope(project("q", queries), angles, at)
+        if keys:
+            m["k_cache"].flatten(0, 1)[place, keys] = _rope(project("k", keys), angles, at).to(self.dtype)
+        if values:
+            v = project("v", values, at.values) * at.value_scale
+            m["v_cache"].flatten(0, 1)[place, values] = v.to(self.dtype)
 
     def _attention(self, node: Node, m: dict[str, Tensor], tile: slice) -> None:
+        """The first split of a head takes all positions."""
         at = node.attributes
         group = at.heads // at.kv_heads
+        tile = slice(-(-tile.start // SPLITS), -(-tile.stop // SPLITS))
+        if tile.start == tile.stop:
+            return
         queries = slice(tile.start * group, tile.stop * group)
+        sinks = m["sinks"][queries] if "sinks" in m else None
         for sequence in set(m["sequences"].tolist()):
             rows = (m["sequences"] == sequence).nonzero()[:, 0]
             positions = m["positions"][rows]
@@ -188,7 +203,10 @@ class ReferenceExecutor:
                 _gather(m[name], m["block_table"][sequence], keys)[:, tile] for name in ("k_cache", "v_cache")
             )
             q = m["q"][rows][:, queries]
-            m["a"][rows[:, None], _columns(queries, at.head_dim)] = _attend(q, k, v, positions, at)
+            m["a"][rows[:, None], _columns(queries, at.values)] = _attend(q, k, v, positions, at, sinks)
+
+    def _attention_merge(self, node: Node, m: dict[str, Tensor], tile: slice) -> None:
+        """Nothing is left to do."""
 
     def _linear_add(self, node: Node, m: dict[str, Tensor], tile: slice) -> None:
         bias = m["b"][tile] if "b" in m else None
@@ -211,6 +229,7 @@ _RUN: dict[Op, Callable[..., None]] = {
     Op.LINEAR_ADD: ReferenceExecutor._linear_add,
     Op.NORM_GATE_UP: ReferenceExecutor._norm_gate_up,
     Op.NORM_HEAD: ReferenceExecutor._norm_head,
+    Op.ATTENTION_MERGE: ReferenceExecutor._attention_merge,
 }
 assert _RUN.keys() == OPERANDS.keys()
 
@@ -243,18 +262,32 @@ def _gather(cache: Tensor, blocks: Tensor, keys: int) -> Tensor:
     return pages.flatten(0, 1)[:keys].float()
 
 
+def _within(tile: slice, start: int, count: int) -> slice | None:
+    """The part of ``tile`` in [start, start + count), from 0 on; None if there is none."""
+    first, last = max(tile.start, start), min(tile.stop, start + count)
+    return slice(first - start, last - start) if first < last else None
+
+
 def _columns(heads: slice, dim: int) -> Tensor:
     return torch.arange(heads.start * dim, heads.stop * dim)
 
 
-def _attend(q: Tensor, k: Tensor, v: Tensor, positions: Tensor, at: Attributes) -> Tensor:
-    """q [rows, heads, dim], k and v [keys, kv_heads, dim] -> [rows, heads * dim]; key j is at position j."""
+def _attend(
+    q: Tensor, k: Tensor, v: Tensor, positions: Tensor, at: Attributes, sinks: Tensor | None
+) -> Tensor:
+    """q [rows, heads, dim], k and v [keys, kv_heads, dim], sinks [heads] -> [rows, heads * v's dim]; key j is
+    at position j."""
     rows, heads, dim = q.shape
     kv_heads = k.shape[1]
     grouped = q.reshape(rows, kv_heads, -1, dim).permute(1, 2, 0, 3)  # [kv, group, rows, dim]
     scores = grouped @ k.permute(1, 2, 0)[:, None] * at.scale  # [kv, group, rows, keys]
     distance: Tensor = positions[:, None] - torch.arange(k.shape[0])  # [rows, keys]
     hidden = distance < 0 if not at.window else (distance < 0) | (distance >= at.window)
-    weights = scores.masked_fill(hidden, -torch.inf).softmax(-1)
-    mixed = weights @ v.permute(1, 0, 2)[:, None]  # [kv, group, rows, dim]
-    return mixed.permute(2, 0, 1, 3).reshape(rows, heads * dim)
+    scores = scores.masked_fill(hidden, -torch.inf)
+    if sinks is None:
+        weights = scores.softmax(-1)
+    else:
+        sink = sinks.reshape(kv_heads, -1, 1, 1).expand(-1, -1, rows, 1)
+        weights = torch.cat((scores, sink), dim=-1).softmax(-1)[..., :-1]
+    mixed = weights @ v.permute(1, 0, 2)[:, None]  # [kv, group, rows, v's dim]
+    return mixed.permute(2, 0, 1, 3).reshape(rows, -1)

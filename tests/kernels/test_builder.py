@@ -1,9 +1,11 @@
 """Buffers by name, tiles that cover, descriptors of eight words."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from kernels.small_program import VOCAB, build
-from ultra_kernels.builder import Builder
+from ultra_kernels.builder import GRAIN, Builder
 from ultra_kernels.program import Attributes, Kind, Op, Word
 
 
@@ -29,7 +31,9 @@ def test_tiles_never_exceed_the_units_of_an_op(tiles: int) -> None:
     program = build(tiles)
     head = [task for task in program.tasks if task.op is Op.NORM_HEAD]
     assert len(head) == min(tiles, VOCAB)
-    assert max(task.count for task in head) - min(task.count for task in head) <= 1
+    assert max(task.count for task in head) - min(task.count for task in head) <= GRAIN
+    if tiles * GRAIN <= VOCAB:
+        assert all(task.start % GRAIN == 0 for task in head)
 
 
 def test_descriptors_are_the_tasks() -> None:
@@ -40,10 +44,12 @@ def test_descriptors_are_the_tasks() -> None:
     assert words[5, Word.NEED] == program.tasks[5].need
 
 
-def test_attributes_pack_into_eight_words() -> None:
-    words = Attributes(heads=6, kv_heads=3, head_dim=8, rope_dims=4, window=128, eps=1e-5, scale=0.5).words()
-    assert words.dtype == np.int32 and words.tolist()[:6] == [6, 3, 8, 4, 0, 128]
-    np.testing.assert_array_equal(words[6:].view(np.float32), np.float32([1e-5, 0.5]))
+def test_attributes_pack_into_ten_words() -> None:
+    at = Attributes(heads=6, kv_heads=3, head_dim=8, rope_dims=4, window=128, eps=1e-5, scale=0.5)
+    words = at.words()
+    assert words.dtype == np.int32 and words.tolist()[:7] == [6, 3, 8, 4, 0, 128, 8]
+    np.testing.assert_array_equal(words[7:].view(np.float32), np.float32([1e-5, 0.5, 1.0]))
+    assert replace(at, value_dim=5).words()[6] == 5
 
 
 def test_buffers_are_found_by_name() -> None:

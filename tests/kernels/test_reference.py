@@ -8,7 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kernels.small_program import DIM, HEADS, HIDDEN, KV_HEADS, VOCAB, build, weights
+from kernels.small_program import DIM, HEADS, HIDDEN, KV_HEADS, VALUE_SCALE, VALUES, VOCAB, build, weights
 from torch import Tensor
 from ultra_kernels.formats import FORMATS
 from ultra_kernels.program import Program
@@ -41,16 +41,21 @@ def _oracle(program: Program, tokens: Sequence[int], window: int, interleaved: b
     x = w["embed"][list(tokens)]
     for layer in ("0.", "1."):
         h = norm(x, w[layer + "norm"])
-        q, k, v = ((h @ w[f"{layer}w{n}"].T + w[f"{layer}b{n}"]).reshape(len(tokens), -1, DIM) for n in "qkv")
+        q, k, v = (
+            (h @ w[f"{layer}w{n}"].T + w[f"{layer}b{n}"]).reshape(len(tokens), -1, dim)
+            for n, dim in (("q", DIM), ("k", DIM), ("v", VALUES))
+        )
+        v = v * VALUE_SCALE
+        sinks = w.get(layer + "sinks", np.full(HEADS, -np.inf)).reshape(-1)
         q, k = rope(norm(q, w[layer + "q_norm"])), rope(norm(k, w[layer + "k_norm"]))
-        a = np.zeros((len(tokens), HEADS, DIM))
+        a = np.zeros((len(tokens), HEADS, VALUES))
         for row in positions:
             first = max(0, row - window + 1) if window else 0
             for head in range(HEADS):
                 kv = head // (HEADS // KV_HEADS)
                 scores = k[first : row + 1, kv] @ q[row, head] * DIM**-0.5
-                p = np.exp(scores - scores.max())
-                a[row, head] = p / p.sum() @ v[first : row + 1, kv]
+                p = np.exp(np.append(scores, sinks[head]))
+                a[row, head] = p[:-1] / p.sum() @ v[first : row + 1, kv]
         x = x + a.reshape(len(tokens), -1) @ w[layer + "out"].T + w[layer + "bo"]
         h = norm(x, w[layer + "norm2"])
         gate, up = h @ w[layer + "gate"].T, h @ w[layer + "up"].T
@@ -64,8 +69,9 @@ def _close(got: Tensor, want: Tensor | np.ndarray, tolerance: float = 1e-5) -> N
 
 @pytest.mark.parametrize("window", [0, 1, 5])
 @pytest.mark.parametrize("interleaved", [False, True])
-def test_equals_the_formulas(window: int, interleaved: bool) -> None:
-    program = build(window=window, interleaved=interleaved)
+@pytest.mark.parametrize("sinks", [False, True])
+def test_equals_the_formulas(window: int, interleaved: bool, sinks: bool) -> None:
+    program = build(window=window, interleaved=interleaved, sinks=sinks)
     got = ReferenceExecutor(program, weights(program), SIZES).run(_step(TOKENS))
     _close(got, _oracle(program, TOKENS, window, interleaved), 1e-4)
 

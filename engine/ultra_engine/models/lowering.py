@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ultra_kernels.builder import Builder
-from ultra_kernels.program import BLOCK, Attributes, Kind, Op, Program
+from ultra_kernels.program import BLOCK, SPLITS, Attributes, Kind, Op, Program
 
 from .config import ModelConfig
 
@@ -63,8 +63,11 @@ def _attention(b: Builder, c: ModelConfig, layer: int, x: int) -> None:
         eps=c.eps,
         scale=c.head_dim**-0.5,
     )
-    b.node(Op.NORM_QKV, c.kv_heads, project | place | caches, attributes, layer)
-    b.node(Op.ATTENTION, c.kv_heads, {"q": q, "a": a} | place | caches, attributes, layer)
+    parts = b.activation("parts", "rows", SPLITS, c.heads, c.head_dim + 2)
+    b.node(Op.NORM_QKV, c.heads + 2 * c.kv_heads, project | place | caches, attributes, layer)
+    mix = {"a": a, "parts": parts}
+    b.node(Op.ATTENTION, c.kv_heads * SPLITS, {"q": q} | mix | place | caches, attributes, layer)
+    b.node(Op.ATTENTION_MERGE, c.heads, mix | {"positions": place["positions"]}, attributes, layer)
     out = b.weight(prefix + "o.weight", c.hidden, c.heads * c.head_dim)
     b.node(Op.LINEAR_ADD, c.hidden, {"a": a, "w": out, "x": x}, Attributes(), layer)
 

@@ -40,8 +40,8 @@ class CostRecord(ctypes.Structure):
     _fields_ = [("tasks", ctypes.c_int64), ("busy", ctypes.c_int64), ("waited", ctypes.c_int64)]
 
 
-NODE_WORDS, NODE_OPERANDS = 30, 20
-"""int32 words of a node record: op, extent, operand slots, and the eight words of its attributes."""
+NODE_WORDS, NODE_OPERANDS = 32, 20
+"""int32 words of a node record: op, extent, operand slots, and the ten words of its attributes."""
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""Where packed weights live: one piece of memory in huge pages, filled from the file's layout by C++ threads."""
+"""Where packed weights live: one piece of memory, filled from the layout of the file by C++ threads."""
 
 from __future__ import annotations
 

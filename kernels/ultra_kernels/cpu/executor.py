@@ -1,5 +1,5 @@
-"""Executor 2: a program on resident C++ threads. Weights stay the file's own bits, in an order that suits vectors
-(`arena`); KV is float16.
+"""Executor 2: a program on resident C++ threads. Weights stay the file's own bits, in an order that suits
+vectors (`arena`); KV is float16.
 
 Activations meet quantised weights as int8: one scale for 32 values, or for 256 where the format's blocks are
 256; float32 against F32, F16 and BF16. Norms, RoPE, softmax and the residual stream are float32.
@@ -156,10 +156,11 @@ class CpuExecutor:
                 buffer = self.program.buffers[id]
                 if buffer.kind is Kind.WEIGHT and node.op is not Op.EMBED:
                     widest = max(widest, int(buffer.shape[-1]))
-            if node.op is Op.ATTENTION:
-                heads = max(heads, (at.head_dim + 18) * (at.heads // at.kv_heads) + BLOCK * at.head_dim)
+            if node.op is Op.ATTENTION:  # the states of BLOCK rows, a block of keys and one of values
+                states = BLOCK * (at.heads // at.kv_heads) * (at.values + 2)
+                heads = max(heads, states + BLOCK * (at.head_dim + at.values))
             if node.op is Op.NORM_QKV:
-                heads = max(heads, (self.sizes.rows + 2) * at.head_dim)
+                heads = max(heads, self.sizes.rows * max(at.head_dim, at.values) + at.head_dim)
         return abi.SizesRecord(self.sizes.rows, widest, heads)
 
     # --- a step -------------------------------------------------------------------------------------

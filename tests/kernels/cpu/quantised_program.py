@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from ultra_kernels.builder import Builder
 from ultra_kernels.formats import FORMATS, Format
-from ultra_kernels.program import BLOCK, Attributes, Kind, Op, Program
+from ultra_kernels.program import BLOCK, SPLITS, Attributes, Kind, Op, Program
 from ultra_kernels.step import Packed, Step
 
 HEADS, KV_HEADS, DIM, VOCAB = 4, 2, 64, 77
@@ -35,8 +35,10 @@ def build(tiles: int = 1, *, hidden: int = 256, wide: int = 512, window: int = 0
         }
     project |= {f"{n}_norm": b.weight(f"{n}_norm", DIM) for n in "qk"}
     project["inv_freq"] = b.constant("inv_freq", 100.0 ** -np.linspace(0, 1, DIM // 2, dtype=np.float32))
-    b.node(Op.NORM_QKV, KV_HEADS, project | place | caches, at, 0)
-    b.node(Op.ATTENTION, KV_HEADS, {"q": q, "a": a} | place | caches, at, 0)
+    b.node(Op.NORM_QKV, HEADS + 2 * KV_HEADS, project | place | caches, at, 0)
+    mix = {"a": a, "parts": b.activation("parts", "rows", SPLITS, HEADS, DIM + 2)}
+    b.node(Op.ATTENTION, KV_HEADS * SPLITS, {"q": q} | mix | place | caches, at, 0)
+    b.node(Op.ATTENTION_MERGE, HEADS, mix | {"positions": place["positions"]}, at, 0)
     b.node(
         Op.LINEAR_ADD, hidden, {"a": a, "w": b.weight("out", hidden, HEADS * DIM), "x": x}, Attributes(), 0
     )

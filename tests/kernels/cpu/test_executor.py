@@ -59,6 +59,22 @@ def test_small_odd_sizes_agree(window: int, interleaved: bool, level: str) -> No
     assert error(run(program, packed, step, 3), want) < FLOAT
 
 
+@pytest.mark.parametrize("window", [0, 300])
+@pytest.mark.parametrize("sinks", [False, True])
+def test_long_contexts_agree(window: int, sinks: bool, level: str) -> None:
+    """Five pieces of keys, so that the parts of several splits are merged; 700 rows in one step, then one."""
+    sizes = Sizes(rows=1100, blocks=72)
+    program = small_program.build(5, window=window, sinks=sinks)
+    packed = small_program.weights(program)
+    tokens = [(7 * i) % 50 for i in range(1101)]
+    first = Step(tokens[:1100], range(1100), [0] * 1100, [range(72)], [0, 255, 256, 600, 1099])
+    last = Step(tokens[1100:], [1100], [0], [range(72)], [0])
+    want, got = ReferenceExecutor(program, packed, sizes), CpuExecutor(program, packed, sizes, 2)
+    poison(got)
+    for step in (first, last):
+        assert error(got.run(step), want.run(step)) < FLOAT
+
+
 @pytest.mark.parametrize("format", ["q4_0", "q8_0", "q5_1"])
 def test_blocks_of_32_divide_what_256_does_not(format: str, level: str) -> None:
     program = build(3, hidden=96, wide=160)

@@ -10,6 +10,8 @@ from ultra_kernels.cpu.executor import CpuExecutor
 from ultra_kernels.formats import FORMATS
 from ultra_kernels.step import Sizes, Step
 
+from kernels import small_program
+
 SIZES = Sizes(rows=64, blocks=16, sequences=3)
 TOKENS = [3, 7, 7, 49, 0, 12, 31, 5, 5, 18, 22, 9, 41, 2, 2, 30, 17, 8, 44, 1, 26]
 
@@ -36,6 +38,19 @@ def test_any_cuts_and_any_tiles(cuts: list[int], tiles: int) -> None:
     want = logits(CpuExecutor(build(window=9), packed, SIZES, 1), steps_of(TOKENS))
     executor = CpuExecutor(build(tiles, window=9), packed, SIZES, 3)
     assert torch.equal(logits(executor, steps_of(TOKENS, counts)), want)
+
+
+@pytest.mark.parametrize("window", [0, 270])
+def test_long_contexts(window: int) -> None:
+    """Rows at the edges of pieces, alone and in the middle of a chunk: the parts merge alike."""
+    sizes, tokens = Sizes(rows=900, blocks=64), [(11 * i) % 50 for i in range(900)]
+    program = small_program.build(7, window=window, sinks=True)
+    executor = CpuExecutor(program, small_program.weights(program), sizes, 3)
+    whole = executor.run(Step(tokens, range(900), [0] * 900, [range(64)], range(900)))
+    for start, count in ((0, 1), (255, 1), (256, 3), (511, 2), (767, 33), (899, 1)):
+        rows = range(start, start + count)
+        step = Step(tokens[start : start + count], rows, [0] * count, [range(64)], range(count))
+        assert torch.equal(executor.run(step), whole[start : start + count]), start
 
 
 def test_other_sequences_in_the_step_change_nothing() -> None:

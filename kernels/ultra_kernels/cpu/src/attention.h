@@ -1,5 +1,6 @@
-// Attention over the paged KV: for every row one pass over its keys, 16 positions at a time (blocks are fixed
-// by position, so the order of every sum is too), with a running maximum.
+// Attention over the paged KV. Keys come in pieces of PIECE positions; pieces with the same remainder modulo SPLITS
+// are gone through together, one KV block after another, with a running maximum; then the remainders are merged in
+// order. All of that is fixed by positions alone, so a row's bits depend on nothing else.
 #pragma once
 #include <cmath>
 
@@ -9,31 +10,67 @@
 namespace ultra {
 namespace ULTRA_LEVEL {
 
-struct Pages {  // the KV of one sequence, one head
+constexpr int PIECE = 256, SPLITS = 8;  // program.py has them too
+constexpr int TOGETHER = KV_BLOCK;      // rows that share what is loaded
+
+struct Pages {  // keys or values of one sequence and one head
+    const uint16_t* data;
     const int32_t* blocks;
-    int64_t position, head;  // distance of two positions; offset of the head; in halves
-    const uint16_t* at(const Buffer& cache, int slot) const {
-        const int64_t place = static_cast<int64_t>(blocks[slot / KV_BLOCK]) * KV_BLOCK + slot % KV_BLOCK;
-        return static_cast<const uint16_t*>(cache.data) + place * position + head;
+    int64_t position;  // halves from one position to the next
+    int dim;
+
+    // The positions of one block, widened: [KV_BLOCK][dim].
+    void widen(int block, float* to) const {
+        const uint16_t* from = data + static_cast<int64_t>(blocks[block]) * KV_BLOCK * position;
+        for (int slot = 0; slot < KV_BLOCK; slot++, from += position, to += dim) {
+            int i = 0;
+            for (; i + 8 <= dim; i += 8) store8(to + i, load_half8(from + i));
+            for (; i < dim; i++) to[i] = half_to_float(from[i]);
+        }
     }
 };
 
-static inline void widen(const uint16_t* from, int dim, float* to) {
-    int i = 0;
-    for (; i + 8 <= dim; i += 8) store8(to + i, load_half8(from + i));
-    for (; i < dim; i++) to[i] = half_to_float(from[i]);
+// What a row sees: positions [first, last], in pieces [from, to].
+struct View {
+    int first, last, from, to;
+    View(int position, int window)
+        : first(window && position >= window ? position - window + 1 : 0),
+          last(position),
+          from(first / PIECE),
+          to(last / PIECE) {}
+    bool whole() const { return from == to; }
+    // The first piece with this remainder; behind the last if there is none.
+    int piece(int remainder) const { return from + (remainder - from % SPLITS + SPLITS) % SPLITS; }
+};
+
+// The remainder that tile unit `split` takes of a row: they rotate, so that every unit has rows to do.
+static inline int remainder_of(int split, int position) { return (split + position / TOGETHER) % SPLITS; }
+
+// The running state of one row and one query head is dim + 2 floats: the mix of the values seen, weighted with
+// e^(score - most); `most`, the largest score; the sum of the weights.
+static inline void begin(float* state, int dim) {
+    memset(state, 0, sizeof(float) * static_cast<size_t>(dim + 2));
+    state[dim] = -INFINITY;
 }
 
-static inline float dot_float(const float* a, const float* b, int n) {
-    v8 even = fill8(0.0f), odd = fill8(0.0f);
+// q times four keys that lie `dim` apart.
+static inline void four_dots(const float* q, const float* keys, int dim, float* out) {
+    v8 sums[4] = {};
+    float rest[4] = {};
     int i = 0;
-    for (; i + 16 <= n; i += 16) {
-        even = fma8(load8(a + i), load8(b + i), even);
-        odd = fma8(load8(a + i + 8), load8(b + i + 8), odd);
+    for (; i + 8 <= dim; i += 8) {
+        const v8 x = load8(q + i);
+        for (int k = 0; k < 4; k++) sums[k] = fma8(x, load8(keys + k * dim + i), sums[k]);
     }
-    float rest = 0.0f;
-    for (; i < n; i++) rest += a[i] * b[i];
-    return sum8(even + odd) + rest;
+    for (; i < dim; i++)
+        for (int k = 0; k < 4; k++) rest[k] += q[i] * keys[k * dim + i];
+    const v8 ab = __builtin_shufflevector(sums[0], sums[1], 0, 8, 2, 10, 4, 12, 6, 14) +
+                  __builtin_shufflevector(sums[0], sums[1], 1, 9, 3, 11, 5, 13, 7, 15);
+    const v8 cd = __builtin_shufflevector(sums[2], sums[3], 0, 8, 2, 10, 4, 12, 6, 14) +
+                  __builtin_shufflevector(sums[2], sums[3], 1, 9, 3, 11, 5, 13, 7, 15);
+    const v8 all = __builtin_shufflevector(ab, cd, 0, 1, 8, 9, 4, 5, 12, 13) +
+                   __builtin_shufflevector(ab, cd, 2, 3, 10, 11, 6, 7, 14, 15);
+    for (int k = 0; k < 4; k++) out[k] = all[k] + all[4 + k] + rest[k];
 }
 
 // mix = mix * shrink + the weighted values of slots [from, to), which lie `n` floats apart.
@@ -52,6 +89,8 @@ static inline void mix_in(float* mix, float shrink, const float* values, const f
     }
 }
 
+static inline float exp1(float x) { return exp8(fill8(x))[0]; }
+
 // Scores of 16 keys become weights; the running maximum and sum follow. Returns what older sums shrink by.
 static inline float soften(float* scores, float* most, float* sum) {
     v8 a = load8(scores), b = load8(scores + 8);
@@ -62,39 +101,38 @@ static inline float soften(float* scores, float* most, float* sum) {
     b = exp8(b - fill8(peak));
     store8(scores, a);
     store8(scores + 8, b);
-    const float shrink = exp8(fill8(*most - peak))[0];
+    const float shrink = exp1(*most - peak);
     *sum = *sum * shrink + sum8(a + b);
     *most = peak;
     return shrink;
 }
 
-// One row, one KV head: `queries` query heads of `dim` from q, the mix of values to out.
-// `memory` has room for (dim + 18) * queries + 16 * dim floats.
-static void attend(const Node& n, const Buffer& keys, const Buffer& values, const Pages& pages, int position,
-                   const float* q, float* out, float* memory) {
-    const int dim = n.head_dim, queries = n.heads / n.kv_heads;
-    float *scores = memory, *most = scores + KV_BLOCK * queries, *sums = most + queries;
-    float *mix = sums + queries, *wide = mix + static_cast<int64_t>(queries) * dim;
-    for (int g = 0; g < queries; g++) most[g] = -INFINITY, sums[g] = 0.0f;
-    memset(mix, 0, sizeof(float) * static_cast<size_t>(queries * dim));
-    const int first = n.window && position >= n.window ? position - n.window + 1 : 0;
-    for (int base = first / KV_BLOCK * KV_BLOCK; base <= position; base += KV_BLOCK) {
-        const int from = base > first ? 0 : first - base;
-        const int to = base + KV_BLOCK <= position ? KV_BLOCK : position + 1 - base;
-        for (int i = 0; i < KV_BLOCK * queries; i++) scores[i] = -INFINITY;
-        for (int slot = from; slot < to; slot++) {
-            widen(pages.at(keys, base + slot), dim, wide);
-            for (int g = 0; g < queries; g++)
-                scores[KV_BLOCK * g + slot] = dot_float(q + g * dim, wide, dim) * n.scale;
-        }
-        for (int slot = from; slot < to; slot++) widen(pages.at(values, base + slot), dim, wide + slot * dim);
-        for (int g = 0; g < queries; g++) {
-            const float shrink = soften(scores + KV_BLOCK * g, most + g, sums + g);
-            mix_in(mix + g * dim, shrink, wide, scores + KV_BLOCK * g, from, to, dim);
-        }
+// One KV block, widened, joins the state of a row and a query head; slots [from, to) are seen.
+static inline void see(const float* q, const float* keys, const float* values, const Node& n, int from, int to,
+                       float* state) {
+    float scores[KV_BLOCK];
+    for (int slot = 0; slot < KV_BLOCK; slot += 4) four_dots(q, keys + slot * n.head_dim, n.head_dim, scores + slot);
+    for (int slot = 0; slot < KV_BLOCK; slot++)
+        scores[slot] = slot >= from && slot < to ? scores[slot] * n.scale : -INFINITY;
+    const float shrink = soften(scores, state + n.value_dim, state + n.value_dim + 1);
+    mix_in(state, shrink, values, scores, from, to, n.value_dim);
+}
+
+// The states of one row and head, `count` of them, to the mix of values. A sink takes its share of the weights.
+static inline void merge(const float* const* states, int count, const float* sink, int dim, float* out) {
+    float most = sink ? *sink : -INFINITY;
+    for (int i = 0; i < count; i++) most = states[i][dim] > most ? states[i][dim] : most;
+    float sum = sink ? exp1(*sink - most) : 0.0f, factors[SPLITS];
+    for (int i = 0; i < count; i++) {
+        factors[i] = exp1(states[i][dim] - most);
+        sum += states[i][dim + 1] * factors[i];
     }
-    for (int g = 0; g < queries; g++)
-        for (int i = 0; i < dim; i++) out[g * dim + i] = mix[g * dim + i] / sums[g];
+    for (int i = 0; i < count; i++) factors[i] /= sum;
+    for (int k = 0; k < dim; k++) {
+        float mixed = 0.0f;
+        for (int i = 0; i < count; i++) mixed += states[i][k] * factors[i];
+        out[k] = mixed;
+    }
 }
 
 }  // namespace ULTRA_LEVEL

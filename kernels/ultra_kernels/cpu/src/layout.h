@@ -7,7 +7,7 @@ namespace ultra {
 
 enum Format : int32_t { F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K, Q6_K };
 
-enum Op : int32_t { EMBED = 1, NORM_QKV, ATTENTION, LINEAR_ADD, NORM_GATE_UP, NORM_HEAD };
+enum Op : int32_t { EMBED = 1, NORM_QKV, ATTENTION, LINEAR_ADD, NORM_GATE_UP, NORM_HEAD, ATTENTION_MERGE = 11 };
 
 constexpr int OPS = 16;  // more than the largest opcode
 
@@ -25,8 +25,8 @@ struct Buffer {
 struct Node {
     int32_t op, extent;
     int32_t operands[20];  // buffer ids in the order of program.OPERANDS, -1 where absent
-    int32_t heads, kv_heads, head_dim, rope_dims, interleaved, window;
-    float eps, scale;
+    int32_t heads, kv_heads, head_dim, rope_dims, interleaved, window, value_dim;
+    float eps, scale, value_scale;
 };
 
 struct Task {
