@@ -17,8 +17,8 @@ adds one to ``sem[signal]`` when its writes are visible. Nothing is ever reset.
     op               tile unit            meaning (in float32 unless an executor says otherwise)
     EMBED            column of x          x[r] = table[tokens[r]]
     NORM_QKV         head of q, k, v      h = rmsnorm(x); q, k, v = W h + b (per head rmsnorm of q, k if
-                                          given), RoPE on q and k, v *= value_scale; k and v go to the cache at
-                                          the row's position
+                                          given), RoPE on q and k, v *= value_scale; k and v go to the cache
+                                          at the row's position
     ATTENTION        kv head x split      a = softmax(scale * q K^T + causal, window) V over the row's
                                           sequence; a sink is one more score of its head, without a value
     ATTENTION_MERGE  head                 a = the splits' parts together, where there was more than one
