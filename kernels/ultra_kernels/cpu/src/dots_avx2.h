@@ -20,7 +20,7 @@ static void one_32(const uint8_t* const* rows, const Quantised& x, int columns, 
             v[r] = _mm256_madd_epi16(byte_products<F::SIGNED>(F::quants(p), values), _mm256_set1_epi16(1));
         }
         const __m256 least = F::AFFINE ? halves(rows, at + 2) : _mm256_setzero_ps();
-        sum = finish_32<F>(sum, reduce8(v), halves(rows, at), least, x.sum32[b], x.scale[b]);
+        sum = finish_32<F>(sum, reduce8(v), scales_32<F>(rows, at), least, x.sum32[b], x.scale[b]);
     }
     _mm256_storeu_ps(out, sum);
 }
@@ -43,7 +43,7 @@ static void pack_32(const uint8_t* const* rows, int blocks, Panel32* out) {
         for (int r = 0; r < 8; r++) v[r] = F::quants(rows[r] + at);
         transpose8(v);
         for (int i = 0; i < 8; i++) store32(out->q + 32 * i, v[i]);
-        _mm256_storeu_ps(out->d, halves(rows, at));
+        _mm256_storeu_ps(out->d, scales_32<F>(rows, at));
         _mm256_storeu_ps(out->least, F::AFFINE ? halves(rows, at + 2) : _mm256_setzero_ps());
     }
 }

@@ -62,6 +62,15 @@ struct FormatQ5_1 {
     }
 };
 
+struct FormatMXFP4 {
+    static constexpr int BYTES = 17, OFFSET = 0, TERMS = 8;
+    static constexpr bool SIGNED = true, AFFINE = false;
+    static inline __m256i quants(const uint8_t* p) {
+        const __m128i doubled = _mm_setr_epi8(0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12);
+        return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(doubled), nibbles(load16(p + 1)));
+    }
+};
+
 // The K formats: 8 parts of 32, scales for every GROUP values as int16 (`scales`), and either minima for
 // every part or an OFFSET of all values. `quants` works on single bytes: its `load` gives the 32 bytes at an
 // offset of the block, or the same bytes of other blocks. They lie in CHUNKS times 32 bytes from RAW on.

@@ -55,6 +55,7 @@ static void group_integer(int32_t format, const uint8_t* const* rows, const Quan
         case Q4_1: return group_32<FormatQ4_1>(rows, x, columns, count, out, panel, ahead);
         case Q5_0: return group_32<FormatQ5_0>(rows, x, columns, count, out, panel, ahead);
         case Q5_1: return group_32<FormatQ5_1>(rows, x, columns, count, out, panel, ahead);
+        case MXFP4: return group_32<FormatMXFP4>(rows, x, columns, count, out, panel, ahead);
         case Q4_K: return group_256<FormatQ4_K>(rows, x, columns, count, out, panel, ahead);
         case Q5_K: return group_256<FormatQ5_K>(rows, x, columns, count, out, panel, ahead);
         default: return group_256<FormatQ6_K>(rows, x, columns, count, out, panel, ahead);

@@ -1,6 +1,7 @@
 // Products of weights and rows: what the ops that multiply are made of.
 #pragma once
 #include "dots_float.h"
+#include "dots_fp8.h"
 #include "layout.h"
 #include "quantise.h"
 
@@ -29,6 +30,7 @@ static void group(const Buffer& w, const uint8_t* const* rows, const Inputs& in,
         case F32: return group_float<F32>(rows, in.x, in.columns, in.columns, in.count, out);
         case F16: return group_float<F16>(rows, in.x, in.columns, in.columns, in.count, out);
         case BF16: return group_float<BF16>(rows, in.x, in.columns, in.columns, in.count, out);
+        case FP8_BLOCK: return group_fp8(rows, in.x, in.columns, in.columns, in.count, out);
         default: break;
     }
     const Quantised& x = kind_of(w.format) == 32 ? s.by32 : s.by256;

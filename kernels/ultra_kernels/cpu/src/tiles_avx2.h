@@ -42,6 +42,26 @@ static inline __m256 halves(const uint8_t* const* rows, int64_t at) {
         static_cast<int16_t>(h[1]), static_cast<int16_t>(h[0])));
 }
 
+// The scales of eight blocks.
+template <class F>
+static inline __m256 scales_32(const uint8_t* const* rows, int64_t at) {
+    return halves(rows, at);
+}
+
+// e8m0_half of eight bytes.
+template <>
+inline __m256 scales_32<FormatMXFP4>(const uint8_t* const* rows, int64_t at) {
+    uint64_t codes = 0;
+    for (int r = 0; r < 8; r++) codes |= static_cast<uint64_t>(rows[r][at]) << 8 * r;
+    const __m256i e = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(static_cast<int64_t>(codes)));
+    const __m256i one = _mm256_set1_epi32(1), nan = _mm256_set1_epi32(0x7fc00000);
+    const __m256i normal = _mm256_slli_epi32(_mm256_sub_epi32(e, one), 23);
+    const __m256i small = _mm256_sllv_epi32(_mm256_set1_epi32(0x00200000), e);
+    const __m256i bits = _mm256_blendv_epi8(small, normal, _mm256_cmpgt_epi32(e, one));
+    return _mm256_castsi256_ps(
+        _mm256_or_si256(bits, _mm256_and_si256(_mm256_cmpeq_epi32(e, _mm256_set1_epi32(255)), nan)));
+}
+
 static inline __m256i broadcast4(const void* p) {
     int32_t word;
     memcpy(&word, p, 4);
