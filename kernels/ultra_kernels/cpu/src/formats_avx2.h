@@ -63,11 +63,11 @@ struct FormatQ5_1 {
 };
 
 struct FormatMXFP4 {
-    static constexpr int BYTES = 17, OFFSET = 0, TERMS = 8;
-    static constexpr bool SIGNED = true, AFFINE = false;
-    static inline __m256i quants(const uint8_t* p) {
-        const __m128i doubled = _mm_setr_epi8(0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12);
-        return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(doubled), nibbles(load16(p + 1)));
+    static constexpr int BYTES = 17, OFFSET = 12, TERMS = 4;
+    static constexpr bool SIGNED = false, AFFINE = false;
+    static inline __m256i quants(const uint8_t* p) {  // doubled values, and the offset
+        const __m128i values = _mm_setr_epi8(12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0);
+        return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(values), nibbles(load16(p + 1)));
     }
 };
 

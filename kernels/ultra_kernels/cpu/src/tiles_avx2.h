@@ -51,9 +51,15 @@ static inline __m256 scales_32(const uint8_t* const* rows, int64_t at) {
 // e8m0_half of eight bytes.
 template <>
 inline __m256 scales_32<FormatMXFP4>(const uint8_t* const* rows, int64_t at) {
-    uint64_t codes = 0;
-    for (int r = 0; r < 8; r++) codes |= static_cast<uint64_t>(rows[r][at]) << 8 * r;
-    const __m256i e = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(static_cast<int64_t>(codes)));
+    __m128i v[8];
+    for (int r = 0; r < 8; r++) {
+        int32_t word;
+        memcpy(&word, rows[r] + at, 4);
+        v[r] = _mm_cvtsi32_si128(word);
+    }
+    for (int r = 0; r < 8; r += 2) v[r] = _mm_unpacklo_epi8(v[r], v[r + 1]);
+    for (int r = 0; r < 8; r += 4) v[r] = _mm_unpacklo_epi16(v[r], v[r + 2]);
+    const __m256i e = _mm256_cvtepu8_epi32(_mm_unpacklo_epi32(v[0], v[4]));
     const __m256i one = _mm256_set1_epi32(1), nan = _mm256_set1_epi32(0x7fc00000);
     const __m256i normal = _mm256_slli_epi32(_mm256_sub_epi32(e, one), 23);
     const __m256i small = _mm256_sllv_epi32(_mm256_set1_epi32(0x00200000), e);
