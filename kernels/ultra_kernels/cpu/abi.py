@@ -29,11 +29,13 @@ class BufferRecord(ctypes.Structure):
 class SizesRecord(ctypes.Structure):
     """How much memory a thread needs."""
 
-    _fields_ = [("rows", ctypes.c_int32), ("widest", ctypes.c_int32), ("head_floats", ctypes.c_int32)]
+    _fields_ = [
+        (name, ctypes.c_int32) for name in ("rows", "widest", "head_floats", "picked_floats", "pair_integers")
+    ]
 
 
-NODE_WORDS, NODE_OPERANDS = 30, 20
-"""int32 words of a node record: op, extent, operand slots, and the eight words of its attributes."""
+NODE_WORDS, NODE_OPERANDS = 36, 20
+"""int32 words of a node record: op, extent, operand slots, and the words of its attributes."""
 
 
 @functools.cache

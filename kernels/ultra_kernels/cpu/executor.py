@@ -20,10 +20,14 @@ from torch import Tensor
 from ..formats import FORMATS
 from ..program import BLOCK, Buffer, Kind, Op, Program
 from ..step import Packed, Sizes, Step, Stopped
-from . import abi
+from . import abi, mixture
 
 _CODES = {name: code for code, name in enumerate(FORMATS)}
-_TYPES: dict[Kind, type[np.generic]] = {Kind.INPUT: np.int32, Kind.STATE: np.float16}
+_TYPES: dict[Kind, type[np.generic]] = {
+    Kind.INPUT: np.int32,
+    Kind.INDEX: np.int32,
+    Kind.STATE: np.float16,
+}
 
 
 class CpuExecutor:
@@ -89,7 +93,7 @@ class CpuExecutor:
         wanted = self.program.weights()
         for done, buffer in enumerate(wanted):
             packed = weights[buffer.name]
-            if packed.shape != (buffer.shape if len(buffer.shape) == 2 else (1, *buffer.shape)):
+            if packed.shape != buffer.matrix:
                 raise ValueError(f"{buffer.name} is {packed.shape}, the program wants {buffer.shape}")
             if len(buffer.shape) == 1:  # vectors are added and multiplied: float32
                 self._bind(buffer, packed.format.rows(packed.data)[0].numpy())
@@ -130,7 +134,8 @@ class CpuExecutor:
                 heads = max(heads, (at.head_dim + 18) * (at.heads // at.kv_heads) + BLOCK * at.head_dim)
             if node.op is Op.NORM_QKV:
                 heads = max(heads, (self.sizes.rows + 2) * at.head_dim)
-        return abi.SizesRecord(self.sizes.rows, widest, heads)
+        wide, floats, picked, pairs = mixture.scratch(self.program, self.sizes.rows)
+        return abi.SizesRecord(self.sizes.rows, max(widest, wide), max(heads, floats), picked, pairs)
 
     # --- a step -------------------------------------------------------------------------------------
 

@@ -12,7 +12,8 @@
 namespace ultra {
 
 struct Sizes {
-    int32_t rows, widest, head_floats;  // most rows; widest input of a product; floats of Scratch::heads
+    int32_t rows, widest, head_floats;      // most rows; widest input of a product; floats of Scratch::heads
+    int32_t picked_floats, pair_integers;  // of Scratch::picked and Scratch::pairs
 };
 
 using Poll = int32_t (*)();  // asked now and then by the calling thread: nonzero stops the step
