@@ -1,7 +1,7 @@
 """Executor 2: a program on resident C++ threads. Weights stay the file's own bytes, KV is float16.
 
 Activations meet quantised weights as int8: one scale for 32 values, or for 256 where the format's blocks are
-256; float32 against F32, F16 and BF16. Norms, RoPE, softmax and the residual stream are float32.
+256; float32 against F32, F16, BF16 and FP8. Norms, RoPE, softmax and the residual stream are float32.
 """
 
 from __future__ import annotations
