@@ -13,7 +13,7 @@ from pathlib import Path
 from ultra_kernels.cpu import build
 
 ROOT = Path(__file__).parent.parent
-TESTS = ["test_executor.py", "test_invariance.py", "test_machine.py"]
+TESTS = ["test_codes.py", "test_executor.py", "test_invariance.py", "test_machine.py", "test_mixture.py"]
 
 KINDS = {
     "address": ("-fsanitize=address,undefined -fno-sanitize-recover=undefined", "libasan.so"),

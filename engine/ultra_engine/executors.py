@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import sys
 from collections.abc import Callable, Mapping
 
@@ -83,7 +84,7 @@ def create(
 def _check_memory(program: Program, precision: str) -> None:
     """Say so before the machine starts to swap."""
     size = PRECISIONS[precision].itemsize
-    need = sum(size * int(b.shape[0]) * int(b.shape[-1]) for b in program.weights() if len(b.shape) == 2)
+    need = sum(size * math.prod(b.matrix) for b in program.weights() if len(b.shape) > 1)
     free = psutil.virtual_memory().available
     if need > free:
         hint = "; try --precision bfloat16" if precision == "float32" else "; try a smaller model"

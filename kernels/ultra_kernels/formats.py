@@ -1,8 +1,9 @@
 """Weight formats as data: name, block length, bytes a block, and how to unpack to float32.
 
 A packed tensor is uint8 of shape [rows, row_bytes]; a row is a whole number of blocks along the input
-dimension. Layouts are those of GGUF (ggml's ``block_q*`` structs), little endian. Unpacking follows the
-order of operations of ggml's own dequantisers, so that results are equal bit for bit.
+dimension. Layouts are those of GGUF (ggml's ``block_*`` structs), little endian. Unpacking follows the order
+of operations of ggml's own dequantisers, so that results are equal bit for bit. One format is not GGUF's:
+``fp8_block``, a float32 scale and 128 e4m3 codes. `packing` makes blocks of what safetensors files have.
 """
 
 from __future__ import annotations
@@ -126,6 +127,25 @@ def _q6_k(blocks: Tensor) -> Tensor:
     return (scale[:, :, None] * q.reshape(-1, 16, 16).float()).reshape(-1, 256)
 
 
+_E2M1_DOUBLED = torch.tensor([0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12], dtype=torch.float32)
+
+
+def _e8m0_half(codes: Tensor) -> Tensor:
+    """Half of 2^(code - 127), exact down to the subnormals; 255 is NaN (OCP Microscaling Formats 1.0, 5.4.1).
+    Half, because the table of values is doubled; ggml reads 255 as a number."""
+    code = codes.int()
+    bits = torch.where(code < 2, 0x00200000 << code.clamp(max=1), (code - 1) << 23)
+    return torch.where(code == 255, 0x7FC00000, bits).view(torch.float32)
+
+
+def _mxfp4(blocks: Tensor) -> Tensor:
+    return _E2M1_DOUBLED[_nibbles(blocks[:, 1:]).int()] * _e8m0_half(blocks[:, :1])
+
+
+def _fp8_block(blocks: Tensor) -> Tensor:
+    return blocks[:, 4:].contiguous().view(torch.float8_e4m3fn).float() * _f32(blocks[:, :4])
+
+
 FORMATS: dict[str, Format] = {
     f.name: f
     for f in (
@@ -140,5 +160,7 @@ FORMATS: dict[str, Format] = {
         Format("q4_k", 256, 144, _q4_k),
         Format("q5_k", 256, 176, _q5_k),
         Format("q6_k", 256, 210, _q6_k),
+        Format("mxfp4", 32, 17, _mxfp4),
+        Format("fp8_block", 128, 132, _fp8_block),
     )
 }

@@ -26,12 +26,24 @@ adds one to ``sem[signal]`` when its writes are visible. Nothing is ever reset.
     NORM_GATE_UP     intermediate column  u = silu(Wg h) * (Wu h), h = rmsnorm(x)
     NORM_HEAD        vocabulary row       logits[i] = W rmsnorm(x[out_rows[i]])
 
+A mixture of experts; below, e stands for experts[r, k], and h for rmsnorm(x):
+
+    ROUTE            share of the rows    experts[r] = the top_k by W h + b, best first; gates[r] = what they
+                                          weigh (`Scoring`), NaN if there is a NaN among the row's scores
+    EXPERT_GATE_UP   intermediate column  u[r, k] = act(Wg[e] h + bg[e], Wu[e] h + bu[e])
+    EXPERT_DOWN_ADD  column of x          x[r] += the sum of gates[r, k] * (W[e] u[r, k] + b[e]), k ascending
+
+Unit i of n shares has the rows from i * rows // n to (i + 1) * rows // n. All experts' weights are one buffer
+[experts, out, in], their biases [experts, out]. act(g, u) is silu(g) * u where ``limit`` is 0, else gpt-oss's
+(u + 1) * g * sigmoid(alpha * g), g at most limit, u within +-limit. An id that is no expert's gives NaN.
+
 rmsnorm(x) = x / sqrt(mean(x^2) + eps) * weight. RoPE rotates pairs (i, i + d/2) of the first
 ``rope_dims`` d of a head, or (2i, 2i + 1) where ``interleaved``, by ``position * inv_freq[i]``.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
@@ -59,7 +71,24 @@ class Op(IntEnum):
     LINEAR_ADD = 4
     NORM_GATE_UP = 5
     NORM_HEAD = 6
+    ROUTE = 7
+    EXPERT_GATE_UP = 8
+    EXPERT_DOWN_ADD = 9
     ATTENTION_MERGE = 11
+
+
+class Scoring(IntEnum):
+    """How ROUTE chooses experts by their logits, and what the chosen weigh. Ties go to the lower id.
+
+    Then, if ``normalise``, gates are divided by (their sum + 1e-20), and in the end multiplied by ``scale``.
+    """
+
+    SOFTMAX = 0
+    """The highest logits; gates are their softmax over all experts (Qwen3-MoE)."""
+    CHOSEN = 1
+    """The highest logits; gates are their softmax over the chosen (gpt-oss)."""
+    SIGMOID = 2
+    """The highest sigmoid(logit) + correction; gates are the sigmoids (DeepSeek-V3, MiMo-V2)."""
 
 
 class Kind(Enum):
@@ -69,6 +98,7 @@ class Kind(Enum):
     CONSTANT = "constant"  # float32, made by the lowering, read-only
     STATE = "state"  # lives across steps: the KV cache
     ACTIVATION = "activation"  # float32, lives for one step
+    INDEX = "index"  # int32, made by an op for others, lives for one step
     INPUT = "input"  # int32, written before a step
     OUTPUT = "output"  # float32, read after a step
 
@@ -111,6 +141,12 @@ OPERANDS: Mapping[Op, tuple[Operand, ...]] = {
     Op.LINEAR_ADD: (*_reads("a", "w", "b?"), Operand("x", Access.UPDATE)),
     Op.NORM_GATE_UP: (*_reads("x", "norm", "w_gate", "w_up"), *_writes("u")),
     Op.NORM_HEAD: (*_reads("x", "norm", "w", "out_rows"), *_writes("logits")),
+    Op.ROUTE: (*_reads("x", "norm", "w", "b?", "correction?"), *_writes("experts", "gates")),
+    Op.EXPERT_GATE_UP: (
+        *_reads("x", "norm", "experts", "w_gate", "w_up", "b_gate?", "b_up?"),
+        *_writes("u"),
+    ),
+    Op.EXPERT_DOWN_ADD: (*_reads("u", "experts", "gates", "w", "b?"), Operand("x", Access.UPDATE)),
 }
 """Operand slots of every op, in descriptor order."""
 
@@ -131,6 +167,12 @@ class Attributes:
     value_dim: int = 0
     """Of a head of v; 0 is that of q and k."""
     value_scale: float = 1.0
+    experts: int = 0
+    top_k: int = 0
+    scoring: Scoring = Scoring.SOFTMAX
+    normalise: bool = False
+    limit: float = 0.0
+    alpha: float = 0.0
 
     @property
     def values(self) -> int:
@@ -138,11 +180,16 @@ class Attributes:
         return self.value_dim or self.head_dim
 
     def words(self) -> npt.NDArray[np.int32]:
-        """Fixed-width form for executors outside Python: int32 [10], floats by their bits."""
-        shape = (self.heads, self.kv_heads, self.head_dim, self.rope_dims)
-        integers = (*shape, self.interleaved, self.window, self.values)
-        floats = np.array((self.eps, self.scale, self.value_scale), dtype=np.float32).view(np.int32)
-        return np.concatenate((np.array(integers, dtype=np.int32), floats))
+        """Fixed-width form for executors outside Python: int32 [16], floats by their bits."""
+        heads = (self.heads, self.kv_heads, self.head_dim, self.rope_dims)
+        return np.concatenate(
+            (
+                np.array((*heads, self.interleaved, self.window, self.values), dtype=np.int32),
+                np.array((self.eps, self.scale, self.value_scale), dtype=np.float32).view(np.int32),
+                np.array((self.experts, self.top_k, self.scoring, self.normalise), dtype=np.int32),
+                np.array((self.limit, self.alpha), dtype=np.float32).view(np.int32),
+            )
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +201,12 @@ class Buffer:
     name: str
     kind: Kind
     shape: tuple[int | str, ...]
+
+    @property
+    def matrix(self) -> tuple[int, int]:
+        """Rows and columns of a weight as it is packed: leading dimensions are rows, a vector is one row."""
+        sizes = [int(size) for size in self.shape]
+        return math.prod(sizes[:-1]), sizes[-1]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from . import mixture
 from .program import BLOCK, NO_WAIT, OPERANDS, SPLITS, Attributes, Buffer, Kind, Node, Op, Program, Task
 from .step import Packed, Sizes, Step, Stopped
 
@@ -50,7 +51,7 @@ class ReferenceExecutor:
         wanted = self.program.weights()
         for done, buffer in enumerate(wanted):
             packed = weights[buffer.name]
-            if packed.shape != (buffer.shape if len(buffer.shape) == 2 else (1, *buffer.shape)):
+            if packed.shape != buffer.matrix:
                 raise ValueError(f"{buffer.name} is {packed.shape}, the program wants {buffer.shape}")
             # A table that is only gathered from stays packed: its rows are unpacked as tokens ask for them.
             self._memory[buffer.id] = self._unpack(buffer, packed) if buffer.id in multiplied else packed
@@ -66,11 +67,13 @@ class ReferenceExecutor:
         if len(buffer.shape) == 1:
             return packed.format.rows(packed.data)[0]
         rows, columns = packed.shape
-        out = torch.empty(rows, columns, dtype=self.dtype)
+        # Routers stay exact: what rounding does to them is another expert.
+        router = any(node.op is Op.ROUTE and buffer.id in node.operands for node in self.program.nodes)
+        out = torch.empty(rows, columns, dtype=torch.float32 if router else self.dtype)
         chunk = max(1, SCRATCH // columns)
         for start in range(0, rows, chunk):
             out[start : start + chunk] = packed.format.rows(packed.data[start : start + chunk])
-        return out
+        return out.reshape([int(size) for size in buffer.shape])
 
     def _sized(self, buffer: Buffer, **dims: int) -> list[int]:
         known = {"blocks": self.sizes.blocks, **dims}
@@ -125,6 +128,8 @@ class ReferenceExecutor:
                 # NaN, not zero: whatever reads a place that no task wrote is found out at once.
                 size = self._sized(buffer, rows=rows, outputs=outputs)
                 self._memory[buffer.id] = torch.full(size, torch.nan)
+            elif buffer.kind is Kind.INDEX:
+                self._memory[buffer.id] = torch.full(self._sized(buffer, rows=rows), -1)
 
     def _abandon(self) -> None:
         """Bring the semaphores to where a complete step would have left them."""
@@ -221,6 +226,32 @@ class ReferenceExecutor:
         h = _rmsnorm(m["x"][m["out_rows"]], m["norm"], node.attributes.eps)
         m["logits"][:, tile] = self._linear(h, m["w"][tile])
 
+    def _route(self, node: Node, m: dict[str, Tensor], tile: slice) -> None:
+        at, rows = node.attributes, len(m["x"])
+        share = slice(tile.start * rows // node.extent, tile.stop * rows // node.extent)
+        logits = self._linear(_rmsnorm(m["x"][share], m["norm"], at.eps), m["w"], m.get("b"))
+        m["experts"][share], m["gates"][share] = mixture.choose(logits, m.get("correction"), at)
+
+    def _expert_gate_up(self, node: Node, m: dict[str, Tensor], tile: slice) -> None:
+        h = _rmsnorm(m["x"], m["norm"], node.attributes.eps)
+        for expert, rows, slots in mixture.chosen(m["experts"], node.attributes.experts):
+            gate, up = (
+                self._linear(h[rows], m["w_" + name][expert, tile], _bias(m, "b_" + name, expert, tile))
+                for name in ("gate", "up")
+            )
+            m["u"][rows, slots, tile] = mixture.act(gate, up, node.attributes)
+
+    def _expert_down_add(self, node: Node, m: dict[str, Tensor], tile: slice) -> None:
+        experts, gates = m["experts"], m["gates"]
+        y = torch.full((*experts.shape, tile.stop - tile.start), torch.nan)
+        for expert, rows, slots in mixture.chosen(experts, node.attributes.experts):
+            bias = _bias(m, "b", expert, tile)
+            y[rows, slots] = self._linear(m["u"][rows, slots], m["w"][expert, tile], bias)
+        total = gates[:, :1] * y[:, 0]
+        for slot in range(1, node.attributes.top_k):
+            total += gates[:, slot, None] * y[:, slot]
+        m["x"][:, tile] += total
+
 
 _RUN: dict[Op, Callable[..., None]] = {
     Op.EMBED: ReferenceExecutor._embed,
@@ -230,6 +261,9 @@ _RUN: dict[Op, Callable[..., None]] = {
     Op.NORM_GATE_UP: ReferenceExecutor._norm_gate_up,
     Op.NORM_HEAD: ReferenceExecutor._norm_head,
     Op.ATTENTION_MERGE: ReferenceExecutor._attention_merge,
+    Op.ROUTE: ReferenceExecutor._route,
+    Op.EXPERT_GATE_UP: ReferenceExecutor._expert_gate_up,
+    Op.EXPERT_DOWN_ADD: ReferenceExecutor._expert_down_add,
 }
 assert _RUN.keys() == OPERANDS.keys()
 
@@ -291,3 +325,7 @@ def _attend(
         weights = torch.cat((scores, sink), dim=-1).softmax(-1)[..., :-1]
     mixed = weights @ v.permute(1, 0, 2)[:, None]  # [kv, group, rows, v's dim]
     return mixed.permute(2, 0, 1, 3).reshape(rows, -1)
+
+
+def _bias(m: dict[str, Tensor], name: str, expert: int, tile: slice) -> Tensor | None:
+    return m[name][expert, tile] if name in m else None

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from kernels.small_program import VOCAB, build
 from ultra_kernels.builder import GRAIN, Builder
-from ultra_kernels.program import Attributes, Kind, Op, Word
+from ultra_kernels.program import Attributes, Kind, Op, Scoring, Word
 
 
 def test_a_buffer_is_made_once_and_keeps_its_shape() -> None:
@@ -44,12 +44,17 @@ def test_descriptors_are_the_tasks() -> None:
     assert words[5, Word.NEED] == program.tasks[5].need
 
 
-def test_attributes_pack_into_ten_words() -> None:
+def test_attributes_pack_into_words() -> None:
     at = Attributes(heads=6, kv_heads=3, head_dim=8, rope_dims=4, window=128, eps=1e-5, scale=0.5)
     words = at.words()
     assert words.dtype == np.int32 and words.tolist()[:7] == [6, 3, 8, 4, 0, 128, 8]
-    np.testing.assert_array_equal(words[7:].view(np.float32), np.float32([1e-5, 0.5, 1.0]))
+    np.testing.assert_array_equal(words[7:10].view(np.float32), np.float32([1e-5, 0.5, 1.0]))
+    assert not words[10:].any()
     assert replace(at, value_dim=5).words()[6] == 5
+    mixture = Attributes(experts=9, top_k=3, scoring=Scoring.SIGMOID, normalise=True, limit=7, alpha=1.5)
+    words = mixture.words()
+    assert words.tolist()[10:14] == [9, 3, 2, 1] and not words[:9].any()
+    np.testing.assert_array_equal(words[14:].view(np.float32), np.float32([7, 1.5]))
 
 
 def test_buffers_are_found_by_name() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 
 import numpy as np
@@ -59,7 +60,7 @@ def _tensor(file: GGUFFile, name: str, shape: tuple[int, ...]) -> Packed:
         raise UnsupportedModel(
             f"{file.path}: tensor {name} is {info.type.name}; supported: {', '.join(sorted(FORMATS))}"
         )
-    rows = shape[0] if len(shape) == 2 else 1
+    rows = math.prod(shape[:-1])
     return Packed(format, _borrow(file.data(name)).reshape(rows, format.row_bytes(shape[-1])))
 
 

@@ -1,5 +1,6 @@
 """Proofs that a program is sound, made without running it."""
 
-from .soundness import UnsoundProgram, check
+from .fault import UnsoundProgram
+from .soundness import check
 
 __all__ = ["UnsoundProgram", "check"]

@@ -5,24 +5,19 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 
 from ..program import NO_WAIT, Access, Kind, Program, Task
-
-
-class UnsoundProgram(AssertionError):
-    """The program is wrong; the message names the first fault found."""
+from . import mixtures
+from .fault import UnsoundProgram, require
 
 
 def check(program: Program) -> None:
     """Raise `UnsoundProgram` unless every check passes. Steps never overlap, so one is enough."""
     _structure(program)
+    mixtures.shapes(program)
+    mixtures.order(program)
     _coverage(program)
     _arity(program)
     ready = _progress(program)
     _races(program, ready)
-
-
-def _require(condition: bool, fault: str) -> None:
-    if not condition:
-        raise UnsoundProgram(fault)
 
 
 def _structure(program: Program) -> None:
@@ -30,17 +25,17 @@ def _structure(program: Program) -> None:
     frozen = {Kind.WEIGHT, Kind.CONSTANT, Kind.INPUT}
     for index, node in enumerate(program.nodes):
         for slot, id in node.bound():
-            _require(id < len(program.buffers), f"node {index} {node.op.name}.{slot.name}: no buffer {id}")
+            require(id < len(program.buffers), f"node {index} {node.op.name}.{slot.name}: no buffer {id}")
             written = slot.access is not Access.READ
-            _require(
+            require(
                 not (written and program.buffers[id].kind in frozen),
                 f"node {index} {node.op.name} writes {program.buffers[id].name}",
             )
     for index, task in enumerate(program.tasks):
-        _require(0 <= task.node < len(program.nodes), f"task {index}: no node {task.node}")
-        _require(task.op == program.nodes[task.node].op, f"task {index}: op differs from its node")
-        _require(0 <= task.signal < program.semaphores, f"task {index}: no semaphore {task.signal}")
-        _require(NO_WAIT <= task.wait < program.semaphores, f"task {index}: no semaphore {task.wait}")
+        require(0 <= task.node < len(program.nodes), f"task {index}: no node {task.node}")
+        require(task.op == program.nodes[task.node].op, f"task {index}: op differs from its node")
+        require(0 <= task.signal < program.semaphores, f"task {index}: no semaphore {task.signal}")
+        require(NO_WAIT <= task.wait < program.semaphores, f"task {index}: no semaphore {task.wait}")
 
 
 def _coverage(program: Program) -> None:
@@ -51,9 +46,9 @@ def _coverage(program: Program) -> None:
     for index, node in enumerate(program.nodes):
         end = 0
         for start, count in sorted(spans[index]):
-            _require(start == end and count > 0, f"node {index}: tile at {start}, expected {end}")
+            require(start == end and count > 0, f"node {index}: tile at {start}, expected {end}")
             end = start + count
-        _require(end == node.extent, f"node {index}: tiles end at {end} of {node.extent}")
+        require(end == node.extent, f"node {index}: tiles end at {end} of {node.extent}")
 
 
 def _arity(program: Program) -> None:
@@ -62,7 +57,7 @@ def _arity(program: Program) -> None:
     for index, task in enumerate(program.tasks):
         if task.wait != NO_WAIT:
             have = produced[task.wait]
-            _require(
+            require(
                 task.need == have, f"task {index}: needs {task.need} of semaphore {task.wait}, gets {have}"
             )
 
@@ -76,7 +71,7 @@ def _progress(program: Program) -> list[set[int]]:
     for index, task in enumerate(program.tasks):
         before: set[int] = set()
         if task.wait != NO_WAIT:
-            _require(remaining[task.wait] == 0, f"task {index}: waits for a task behind it in the queue")
+            require(remaining[task.wait] == 0, f"task {index}: waits for a task behind it in the queue")
             before = before_signal[task.wait] | {task.wait}
         ready.append(before)
         remaining[task.signal] -= 1

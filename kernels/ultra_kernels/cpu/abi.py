@@ -31,7 +31,9 @@ class BufferRecord(ctypes.Structure):
 class SizesRecord(ctypes.Structure):
     """How much memory a thread needs."""
 
-    _fields_ = [("rows", ctypes.c_int32), ("widest", ctypes.c_int32), ("head_floats", ctypes.c_int32)]
+    _fields_ = [
+        (name, ctypes.c_int32) for name in ("rows", "widest", "head_floats", "picked_floats", "pair_integers")
+    ]
 
 
 class CostRecord(ctypes.Structure):
@@ -40,8 +42,8 @@ class CostRecord(ctypes.Structure):
     _fields_ = [("tasks", ctypes.c_int64), ("busy", ctypes.c_int64), ("waited", ctypes.c_int64)]
 
 
-NODE_WORDS, NODE_OPERANDS = 32, 20
-"""int32 words of a node record: op, extent, operand slots, and the ten words of its attributes."""
+NODE_WORDS, NODE_OPERANDS = 38, 20
+"""int32 words of a node record: op, extent, operand slots, and the words of its attributes."""
 
 
 @functools.cache

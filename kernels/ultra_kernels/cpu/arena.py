@@ -19,6 +19,11 @@ CODES = {name: code for code, name in enumerate(FORMATS)}
 _ALIGN = 64  # a cache line
 
 
+def packs(matrix: Packed) -> bool:
+    """Whether a matrix is multiplied in packed order: those whose weights are integers times a scale."""
+    return matrix.format.block > 1 and matrix.format.name != "fp8_block"
+
+
 class Arena:
     """Room for the packed form of some matrices; `pack` fills it, one matrix after another.
 

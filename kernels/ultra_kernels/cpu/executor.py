@@ -2,7 +2,7 @@
 vectors (`arena`); KV is float16.
 
 Activations meet quantised weights as int8: one scale for 32 values, or for 256 where the format's blocks are
-256; float32 against F32, F16 and BF16. Norms, RoPE, softmax and the residual stream are float32.
+256; float32 against F32, F16, BF16 and FP8. Norms, RoPE, softmax and the residual stream are float32.
 """
 
 from __future__ import annotations
@@ -21,10 +21,14 @@ from torch import Tensor
 
 from ..program import BLOCK, Buffer, Kind, Op, Program
 from ..step import Packed, Sizes, Step, Stopped
-from . import abi
-from .arena import CODES, Arena
+from . import abi, mixture
+from .arena import CODES, Arena, packs
 
-_TYPES: dict[Kind, type[np.generic]] = {Kind.INPUT: np.int32, Kind.STATE: np.float16}
+_TYPES: dict[Kind, type[np.generic]] = {
+    Kind.INPUT: np.int32,
+    Kind.INDEX: np.int32,
+    Kind.STATE: np.float16,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +112,10 @@ class CpuExecutor:
         wanted = self.program.weights()
         for buffer in wanted:
             packed = weights[buffer.name]
-            if packed.shape != (buffer.shape if len(buffer.shape) == 2 else (1, *buffer.shape)):
+            if packed.shape != buffer.matrix:
                 raise ValueError(f"{buffer.name} is {packed.shape}, the program wants {buffer.shape}")
         multiplied = {id for node in self.program.nodes if node.op is not Op.EMBED for id in node.operands}
-        integer = {b.name for b in wanted if b.id in multiplied and weights[b.name].format.block > 1}
+        integer = {b.name for b in wanted if b.id in multiplied and packs(weights[b.name])}
         arena = Arena(self.level, (weights[b.name] for b in wanted if b.name in integer))
         for done, buffer in enumerate(wanted):
             packed = weights[buffer.name]
@@ -161,7 +165,8 @@ class CpuExecutor:
                 heads = max(heads, states + BLOCK * (at.head_dim + at.values))
             if node.op is Op.NORM_QKV:
                 heads = max(heads, self.sizes.rows * max(at.head_dim, at.values) + at.head_dim)
-        return abi.SizesRecord(self.sizes.rows, widest, heads)
+        wide, floats, picked, pairs = mixture.scratch(self.program, self.sizes.rows)
+        return abi.SizesRecord(self.sizes.rows, max(widest, wide), max(heads, floats), picked, pairs)
 
     # --- a step -------------------------------------------------------------------------------------
 

@@ -61,6 +61,13 @@ def packed(format: Format, rows: int, columns: int, rng: np.random.Generator) ->
         dtype = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}[format.name]
         return Packed(format, values.to(dtype).view(torch.uint8).reshape(rows, -1))
     blocks = rng.integers(0, 256, (rows, columns // format.block, format.block_bytes), dtype=np.uint8)
+    if format.name == "mxfp4":
+        blocks[:, :, 0] = rng.integers(118, 123, blocks.shape[:2])
+        return Packed(format, torch.from_numpy(blocks.reshape(rows, -1)))
+    if format.name == "fp8_block":
+        blocks[:, :, 4:] -= (blocks[:, :, 4:] & 127) == 127  # no NaN
+        blocks[:, :, :4] = rng.uniform(-1e-3, 1e-3, (*blocks.shape[:2], 1)).astype(np.float32).view(np.uint8)
+        return Packed(format, torch.from_numpy(blocks.reshape(rows, -1)))
     size = 1e-4 if format.block == 256 else 6e-3
     for at in _HALVES.get(format.name, (0,)):
         scale = rng.uniform(-size, size, blocks.shape[:2]).astype(np.float16)

@@ -45,7 +45,7 @@ def test_every_format_agrees(format: str, threads: int, level: str) -> None:
     packed = weights(build(), format)
     want = ReferenceExecutor(build(), packed, SIZES).run(step)
     got = run(build(5), packed, step, threads)
-    assert error(got, want) < (FLOAT if FORMATS[format].block == 1 else INTEGER)
+    assert error(got, want) < (FLOAT if FORMATS[format].block in (1, 128) else INTEGER)
 
 
 @pytest.mark.parametrize("window", [0, 1, 5, 17])
@@ -75,7 +75,7 @@ def test_long_contexts_agree(window: int, sinks: bool, level: str) -> None:
         assert error(got.run(step), want.run(step)) < FLOAT
 
 
-@pytest.mark.parametrize("format", ["q4_0", "q8_0", "q5_1"])
+@pytest.mark.parametrize("format", ["q4_0", "q8_0", "q5_1", "mxfp4"])
 def test_blocks_of_32_divide_what_256_does_not(format: str, level: str) -> None:
     program = build(3, hidden=96, wide=160)
     packed = weights(program, format)
@@ -96,14 +96,16 @@ def test_formats_may_be_mixed(level: str) -> None:
     assert error(run(program, packed, step, 2), want) < INTEGER
 
 
-@pytest.mark.parametrize("format", ["q8_0", "q6_k", "q5_k", "q4_0"])
+@pytest.mark.parametrize("format", ["q8_0", "q6_k", "q5_k", "q4_0", "mxfp4"])
 def test_the_largest_numbers_do_not_overflow(format: str, level: str) -> None:
     """All bits set, or none: the extremes of int16 sums. One product, so nothing hides the error."""
     rows = []
-    for fill in (0x00, 0x7F, 0x80, 0xFF):
+    for fill in (0x00, 0x77 if format == "mxfp4" else 0x7F, 0x80, 0xFF):
         block = np.full(FORMATS[format].block_bytes, fill, dtype=np.uint8)
         at = 208 if format == "q6_k" else 0
         block[at : at + 2] = np.array([0.01], dtype=np.float16).view(np.uint8)
+        if format == "mxfp4":
+            block[0] = 121
         if format == "q5_k":
             block[2:4] = np.array([0.01], dtype=np.float16).view(np.uint8)
         rows.append(np.tile(block, 256 // FORMATS[format].block))

@@ -89,8 +89,6 @@ static inline void mix_in(float* mix, float shrink, const float* values, const f
     }
 }
 
-static inline float exp1(float x) { return exp8(fill8(x))[0]; }
-
 // Scores of 16 keys become weights; the running maximum and sum follow. Returns what older sums shrink by.
 static inline float soften(float* scores, float* most, float* sum) {
     v8 a = load8(scores), b = load8(scores + 8);

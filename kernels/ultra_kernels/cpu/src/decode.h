@@ -18,7 +18,7 @@ struct Shape { int block, bytes; };
 
 static inline Shape shape_of(int32_t format) {
     static const Shape shapes[] = {{1, 4},   {1, 2},   {1, 2},   {32, 34},   {32, 18},  {32, 20},
-                                   {32, 22}, {32, 24}, {256, 144}, {256, 176}, {256, 210}};
+                                   {32, 22}, {32, 24}, {256, 144}, {256, 176}, {256, 210}, {32, 17}, {128, 132}};
     return shapes[format];
 }
 
@@ -96,8 +96,27 @@ static inline void decode_6k(const uint8_t* p, Decoded& out) {
     }
 }
 
+// Half of 2^(e - 127): the table of values is doubled. 255 is NaN.
+static inline float e8m0_half(uint8_t e) {
+    if (e == 255) return float_of(0x7fc00000u);
+    return float_of(e < 2 ? 0x00200000u << e : static_cast<uint32_t>(e - 1) << 23);
+}
+
+static inline void decode_mxfp4(const uint8_t* p, Decoded& out) {
+    static const int8_t doubled[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+    out.size = out.group = 32;
+    out.scale[0] = out.minimum[0] = 1;
+    out.d = e8m0_half(p[0]);
+    out.e = 0.0f;
+    for (int i = 0; i < 16; i++) {
+        out.q[i] = doubled[p[1 + i] & 15];
+        out.q[16 + i] = doubled[p[1 + i] >> 4];
+    }
+}
+
 static inline void decode(int32_t format, const uint8_t* block, Decoded& out) {
-    if (format == Q6_K) decode_6k(block, out);
+    if (format == MXFP4) decode_mxfp4(block, out);
+    else if (format == Q6_K) decode_6k(block, out);
     else if (format >= Q4_K) decode_k(format, block, out);
     else decode_32(format, block, out);
 }
@@ -110,8 +129,22 @@ static inline float decode_float(int32_t format, const uint8_t* p) {
     return float_of(u);
 }
 
+static inline float decode_e4m3(uint8_t code) {
+    const uint32_t sign = (code & 0x80u) << 24, rest = code & 0x7fu;
+    const float size = rest == 0x7f ? float_of(0x7fc00000u) : float_of(rest << 20) * 0x1p120f;
+    return float_of(bits_of(size) | sign);
+}
+
+static inline void unpack_fp8(const uint8_t* row, int start, int count, float* out) {
+    for (int k = start; k < start + count; k++) {
+        const uint8_t* block = row + static_cast<int64_t>(k / 128) * 132;
+        out[k - start] = decode_e4m3(block[4 + k % 128]) * decode_float(F32, block);
+    }
+}
+
 // Columns [start, start + count) of a packed row, exactly.
 static inline void unpack(int32_t format, const uint8_t* row, int start, int count, float* out) {
+    if (format == FP8_BLOCK) return unpack_fp8(row, start, count, out);
     const Shape shape = shape_of(format);
     Decoded block;
     int have = -1;

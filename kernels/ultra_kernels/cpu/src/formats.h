@@ -29,30 +29,54 @@ struct FormatQ8_0 {
     static constexpr int BLOCK = 32, BYTES = 34, OFFSET = 0, TERMS = 1;
     static constexpr bool SIGNED = true, AFFINE = false;
     static inline vi quants(const uint8_t* p, int i) { return word(p, 2, i); }
+    static inline vf scales(const uint8_t* p) { return load_halves(p); }
 };
 
 struct FormatQ4_0 {
     static constexpr int BLOCK = 32, BYTES = 18, OFFSET = 8, TERMS = 8;
     static constexpr bool SIGNED = false, AFFINE = false;
     static inline vi quants(const uint8_t* p, int i) { return nibbles_32(p, 2, i); }
+    static inline vf scales(const uint8_t* p) { return load_halves(p); }
 };
 
 struct FormatQ4_1 {
     static constexpr int BLOCK = 32, BYTES = 20, OFFSET = 0, TERMS = 8;
     static constexpr bool SIGNED = false, AFFINE = true;
     static inline vi quants(const uint8_t* p, int i) { return nibbles_32(p, 4, i); }
+    static inline vf scales(const uint8_t* p) { return load_halves(p); }
 };
 
 struct FormatQ5_0 {
     static constexpr int BLOCK = 32, BYTES = 22, OFFSET = 16, TERMS = 4;
     static constexpr bool SIGNED = false, AFFINE = false;
     static inline vi quants(const uint8_t* p, int i) { return nibbles_32(p, 6, i) | fifth_bits(p, 2, i); }
+    static inline vf scales(const uint8_t* p) { return load_halves(p); }
 };
 
 struct FormatQ5_1 {
     static constexpr int BLOCK = 32, BYTES = 24, OFFSET = 0, TERMS = 4;
     static constexpr bool SIGNED = false, AFFINE = true;
     static inline vi quants(const uint8_t* p, int i) { return nibbles_32(p, 8, i) | fifth_bits(p, 4, i); }
+    static inline vf scales(const uint8_t* p) { return load_halves(p); }
+};
+
+// Values doubled and, so that they have no sign, 12 more. A scale is half of 2^(e - 127); e of 255 is NaN.
+struct FormatMXFP4 {
+    static constexpr int BLOCK = 32, BYTES = 17, OFFSET = 12, TERMS = 4;
+    static constexpr bool SIGNED = false, AFFINE = false;
+    static inline vi quants(const uint8_t* p, int i) {
+        static const uint8_t values[16] = {12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0};
+        return look_up(values, nibbles_32(p, 1, i));
+    }
+    static inline vf scales(const uint8_t* p) {
+        uint8_t bytes[LANES];
+        memcpy(bytes, p, LANES);
+        vi e;
+        for (int i = 0; i < LANES; i++) e[i] = bytes[i];
+        const vi tiny = e < 2, nan = e == 255;
+        const vi normal = (e - 1) << 23, small = fill_lanes(0x00200000) << (e & 1);
+        return (vf)((small & tiny) | (normal & ~tiny) | (nan & 0x7fc00000));
+    }
 };
 
 // Formats of 256 columns a block: 8 parts of 32, of which word i is columns 4 i to 4 i + 3. Their code repeats

@@ -61,6 +61,7 @@ static void groups_integer(int32_t format, int groups, const uint8_t* weights, c
         case Q5_1: return groups_of<FormatQ5_1>(groups, weights, x, columns, count, out);
         case Q4_K: return groups_of<FormatQ4_K>(groups, weights, x, columns, count, out);
         case Q5_K: return groups_of<FormatQ5_K>(groups, weights, x, columns, count, out);
+        case MXFP4: return groups_of<FormatMXFP4>(groups, weights, x, columns, count, out);
         default: return groups_of<FormatQ6_K>(groups, weights, x, columns, count, out);
     }
 }

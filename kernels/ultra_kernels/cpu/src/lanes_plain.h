@@ -47,6 +47,14 @@ static inline void accumulate(vi& sum, vi w, const int8_t* x) {
 
 static inline vi factor(vi scale) { return scale; }
 static inline vi fold(vi products, vi factor) { return products * factor; }
+// The table's entry of every byte, all of which are below 16.
+static inline vi look_up(const uint8_t* table, vi bytes) {
+    uint8_t all[sizeof(vi)];
+    memcpy(all, &bytes, sizeof all);
+    for (uint8_t& byte : all) byte = table[byte & 15];
+    return load_lanes(all);
+}
+
 static inline void prefetch(const uint8_t* p) { __builtin_prefetch(p); }
 
 }  // namespace ULTRA_LEVEL

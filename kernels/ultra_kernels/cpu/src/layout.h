@@ -5,11 +5,16 @@
 
 namespace ultra {
 
-enum Format : int32_t { F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K, Q6_K };
+enum Format : int32_t { F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K, Q6_K, MXFP4, FP8_BLOCK };
 
-enum Op : int32_t { EMBED = 1, NORM_QKV, ATTENTION, LINEAR_ADD, NORM_GATE_UP, NORM_HEAD, ATTENTION_MERGE = 11 };
+enum Op : int32_t {
+    EMBED = 1, NORM_QKV, ATTENTION, LINEAR_ADD, NORM_GATE_UP, NORM_HEAD, ROUTE, EXPERT_GATE_UP, EXPERT_DOWN_ADD,
+    ATTENTION_MERGE = 11
+};
 
 constexpr int OPS = 16;  // more than the largest opcode
+
+enum Scoring : int32_t { SOFTMAX, CHOSEN, SIGMOID };
 
 constexpr int KV_BLOCK = 16;  // positions of one KV block
 
@@ -27,6 +32,8 @@ struct Node {
     int32_t operands[20];  // buffer ids in the order of program.OPERANDS, -1 where absent
     int32_t heads, kv_heads, head_dim, rope_dims, interleaved, window, value_dim;
     float eps, scale, value_scale;
+    int32_t experts, top_k, scoring, normalise;
+    float limit, alpha;
 };
 
 struct Task {
@@ -53,7 +60,10 @@ struct Quantised {
 struct Scratch {
     float* normed;        // [rows][widest input]
     Quantised by32, by256;
-    float* heads;         // one row of attention state, or [rows][head_dim] of k or v
+    float* heads;         // states of attention, or [rows][head_dim] of k or v; what moe.h keeps
+    float* picked;        // rows that chose one expert
+    Quantised picked32, picked256;
+    int32_t* pairs;       // rows and slots by expert
     float* tile;          // [4][rows][lanes]: two groups of two matrices
     int32_t node;
     uint32_t epoch, ready;

@@ -3,6 +3,7 @@
 // standard library: the linker might keep the copy that another processor cannot run.
 #include "layout.h"
 #include "attend.h"
+#include "moe.h"
 #include "pack.h"
 #include "project.h"
 
@@ -69,6 +70,9 @@ static void execute(const Context& context, const Task& task, Scratch& s) {
         case ATTENTION_MERGE: return attention_merge(t, s);
         case LINEAR_ADD: return linear_add(t, s);
         case NORM_GATE_UP: return norm_gate_up(t, s);
+        case ROUTE: return route(t, s);
+        case EXPERT_GATE_UP: return expert_gate_up(t, s);
+        case EXPERT_DOWN_ADD: return expert_down_add(t, s);
         default: return norm_head(t, s);
     }
 }

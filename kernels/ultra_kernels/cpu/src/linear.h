@@ -1,6 +1,7 @@
 // Products of weights and rows: what the ops that multiply are made of.
 #pragma once
 #include "dots_float.h"
+#include "dots_fp8.h"
 #include "groups.h"
 
 namespace ultra {
@@ -11,14 +12,21 @@ struct Inputs {  // rows of activations in every form that was asked for
     int columns, count;
 };
 
-// Quantise the inputs for weights of `format`, unless this thread has done so for this node already.
+// Quantise the inputs for weights of `format`.
+static void prepare_at(const Inputs& in, int32_t format, const Quantised& by32, const Quantised& by256) {
+    const int block = kind_of(format);
+    if (!block) return;
+    for (int m = 0; m < in.count; m++)
+        quantise_in_tile(in.x + static_cast<int64_t>(m) * in.columns, in.columns, block, m, in.count, TILE,
+                         block == 32 ? by32 : by256);
+}
+
+// The same, unless this thread has done so for this node already.
 static void prepare(const Inputs& in, int32_t format, Scratch& s) {
     const int block = kind_of(format);
     const uint32_t bit = block == 0 ? 0 : block == 32 ? 1 : 2;
     if ((s.ready & bit) == bit) return;
-    const Quantised& to = block == 32 ? s.by32 : s.by256;
-    for (int m = 0; m < in.count; m++)
-        quantise_in_tile(in.x + static_cast<int64_t>(m) * in.columns, in.columns, block, m, in.count, TILE, to);
+    prepare_at(in, format, s.by32, s.by256);
     s.ready |= bit;
 }
 
@@ -36,7 +44,8 @@ static void group(const Buffer& w, int g, int groups, int end, const Inputs& in,
             const int row = (g + i) * LANES + r < end ? (g + i) * LANES + r : end - 1;
             rows[r] = data + row * w.row_bytes;
         }
-        group_float(w.format, rows, in.x, in.columns, in.columns, in.count, out);
+        if (w.format == FP8_BLOCK) group_fp8(rows, in.x, in.columns, in.columns, in.count, out);
+        else group_float(w.format, rows, in.x, in.columns, in.columns, in.count, out);
     }
 }
 

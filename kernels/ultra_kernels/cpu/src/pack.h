@@ -30,7 +30,8 @@ static inline const Field* fields_of(int32_t format) {
     static const Field q4_k[] = {{2, 2, As::plain}, {4, 35, As::plain}, {}};
     static const Field q5_k[] = {{2, 2, As::plain}, {4, 43, As::plain}, {}};
     static const Field q6_k[] = {{4, 48, As::sixes}, {4, 4, As::plain}, {2, 1, As::plain}, {}};
-    static const Field* const all[] = {q8_0, q4_0, q4_1, q5_0, q5_1, q4_k, q5_k, q6_k};
+    static const Field mxfp4[] = {{1, 1, As::plain}, {4, 4, As::plain}, {}};
+    static const Field* const all[] = {q8_0, q4_0, q4_1, q5_0, q5_1, q4_k, q5_k, q6_k, mxfp4};
     return all[format - Q8_0];
 }
 
@@ -79,7 +80,8 @@ static inline void pack_block(const Field* fields, const uint8_t* const* from, u
         uint8_t mixed[48 * 4 * LANES];
         uint8_t* const words = f->as == As::sixes ? mixed : to;
         if (f->size == 4) interleave<uint32_t>(from, at, f->count, words);
-        else interleave<uint16_t>(from, at, f->count, words);
+        else if (f->size == 2) interleave<uint16_t>(from, at, f->count, words);
+        else interleave<uint8_t>(from, at, f->count, words);
         if (f->as == As::bits) pack_bits(words);
         if (f->as == As::sixes) pack_sixes(words, to);
         at += f->size * f->count;

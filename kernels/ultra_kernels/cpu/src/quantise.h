@@ -10,7 +10,8 @@ namespace ultra {
 namespace ULTRA_LEVEL {
 
 static inline int kind_of(int32_t format) {  // block of the activations; 0: they stay float32
-    return format <= BF16 ? 0 : format <= Q5_1 ? 32 : 256;
+    if (format == MXFP4) return 32;
+    return format <= BF16 || format == FP8_BLOCK ? 0 : format <= Q5_1 ? 32 : 256;
 }
 
 // The rows from `row` on, the first of those that are multiplied together.

@@ -90,5 +90,7 @@ static inline v8 exp8(v8 x) {
     return x < low ? fill8(0.0f) : p * power;
 }
 
+static inline float exp1(float x) { return exp8(fill8(x))[0]; }
+
 }  // namespace ULTRA_LEVEL
 }  // namespace ultra

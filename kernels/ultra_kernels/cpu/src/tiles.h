@@ -67,7 +67,7 @@ struct Sums {
 // sum += x scale * (d * (dot - OFFSET * total) + least * total)
 template <class F, int M>
 static inline void finish_32(const uint8_t* p, const vi* dots, const Quantised& x, int b, vf* sum) {
-    const vf d = load_halves(p), least = F::AFFINE ? load_halves(p + 2 * LANES) : vf{};
+    const vf d = F::scales(p), least = F::AFFINE ? load_halves(p + 2 * LANES) : vf{};
     for (int m = 0; m < M; m++) {
         const int total = x.sum32[(b / 2 * M + m) * 2 + b % 2];
         vf t = d * to_float(F::OFFSET ? dots[m] - F::OFFSET * total : dots[m]);
