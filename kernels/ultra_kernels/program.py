@@ -22,6 +22,8 @@ adds one to ``sem[signal]`` when its writes are visible. Nothing is ever reset.
     LINEAR_ADD    column of x          x += W a + b          (attention output; MLP down)
     NORM_GATE_UP  intermediate column  u = silu(Wg h) * (Wu h), h = rmsnorm(x)
     NORM_HEAD     vocabulary row       logits[i] = W rmsnorm(x[out_rows[i]])
+    SAMPLE        share of the rows    drawn[i] = the token that draws[i] takes from logits[i] (`sampling`);
+                                       a step that asks for logits alone has no draws, and draws nothing
 
 rmsnorm(x) = x / sqrt(mean(x^2) + eps) * weight. RoPE rotates pairs (i, i + d/2) of the first
 ``rope_dims`` d of a head, or (2i, 2i + 1) where ``interleaved``, by ``position * inv_freq[i]``.
@@ -41,6 +43,9 @@ BLOCK = 16
 
 NO_WAIT = -1
 
+SHARES = 64
+"""Tile units of SAMPLE: unit u of n has the rows from ``u * rows // n`` to ``(u + 1) * rows // n``."""
+
 
 class Op(IntEnum):
     """Opcodes; the module's docstring has their meaning."""
@@ -51,6 +56,7 @@ class Op(IntEnum):
     LINEAR_ADD = 4
     NORM_GATE_UP = 5
     NORM_HEAD = 6
+    SAMPLE = 10
 
 
 class Kind(Enum):
@@ -61,7 +67,9 @@ class Kind(Enum):
     STATE = "state"  # lives across steps: the KV cache
     ACTIVATION = "activation"  # float32, lives for one step
     INPUT = "input"  # int32, written before a step
+    DRAWS = "draws"  # a `sampling.Draw` for each row, however an executor has it, written before a step
     OUTPUT = "output"  # float32, read after a step
+    DRAWN = "drawn"  # int32 tokens, read after a step
 
 
 class Access(Enum):
@@ -101,6 +109,7 @@ OPERANDS: Mapping[Op, tuple[Operand, ...]] = {
     Op.LINEAR_ADD: (*_reads("a", "w", "b?"), Operand("x", Access.UPDATE)),
     Op.NORM_GATE_UP: (*_reads("x", "norm", "w_gate", "w_up"), *_writes("u")),
     Op.NORM_HEAD: (*_reads("x", "norm", "w", "out_rows"), *_writes("logits")),
+    Op.SAMPLE: (*_reads("logits", "draws"), *_writes("drawn")),
 }
 """Operand slots of every op, in descriptor order."""
 

@@ -31,6 +31,7 @@ def build(tiles: int = 1, *, layers: int = 2, window: int = 0, interleaved: bool
         "logits": b.buffer("logits", Kind.OUTPUT, "outputs", VOCAB),
     }
     b.node(Op.NORM_HEAD, VOCAB, head, Attributes(eps=1e-5))
+    b.sample(head["logits"])
     return b.build(tiles)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,20 +19,29 @@ from torch import Tensor
 
 from ..formats import FORMATS
 from ..program import BLOCK, Buffer, Kind, Op, Program
-from ..step import Packed, Sizes, Step, Stopped
+from ..rounds import check
+from ..step import Heard, Packed, Sizes, Step, Stopped, Stream
 from . import abi
+from .streams import Streams
 
 _CODES = {name: code for code, name in enumerate(FORMATS)}
-_TYPES: dict[Kind, type[np.generic]] = {Kind.INPUT: np.int32, Kind.STATE: np.float16}
+_TYPES: dict[Kind, type[np.generic]] = {Kind.INPUT: np.int32, Kind.DRAWN: np.int32, Kind.STATE: np.float16}
+
+MAX_THREADS = 1024
+
+
+class MachineFault(RuntimeError):
+    """A thread of the machine failed; the step is lost, the machine is as good as before."""
 
 
 class CpuExecutor:
     """Owns the machine and the buffers of one program; `run` executes steps on them.
 
     ``weights`` maps buffer names to packed tensors, which stay where they are; ``threads`` counts the calling
-    one and defaults to the processors that this process may use; ``progress(done, total)`` is called per
-    weight. Raises `ValueError` for a weight whose shape is not the program's, `abi.LibraryUnavailable`, and
-    `MemoryError`.
+    one and defaults to the processors that this process may use; ``pin`` keeps each of the other threads on a
+    processor of its own, as long as there are enough (Linux alone); ``progress(done, total)`` is called per
+    weight. Raises `ValueError` for a weight whose shape is not the program's, a number of threads that is not
+    1 to `MAX_THREADS`, and pinning where it cannot be had; `abi.LibraryUnavailable`, and `MemoryError`.
     """
 
     batch_invariant = True
@@ -45,9 +54,13 @@ class CpuExecutor:
         sizes: Sizes,
         threads: int | None = None,
         progress: Callable[[int, int], None] = lambda done, total: None,
+        pin: bool = False,
     ) -> None:
         self.program, self.sizes = program, sizes
-        self.threads = threads or default_threads()
+        self.threads = default_threads() if threads is None else threads
+        if not 1 <= self.threads <= MAX_THREADS:
+            raise ValueError(f"threads must be 1 to {MAX_THREADS}, not {threads}")
+        self._cpus = np.array(_processors() if pin else [], dtype=np.int32)
         self.level = abi.level()
         self._memory: dict[int, npt.NDArray[Any]] = {}
         self._table = (abi.BufferRecord * len(program.buffers))()
@@ -57,6 +70,7 @@ class CpuExecutor:
                 self._place(buffer)
         self._inputs = {b.name: self._memory[b.id] for b in program.buffers if b.kind is Kind.INPUT}
         self._logits = program.buffer("logits")
+        self._room = np.empty(0, dtype=np.float32)  # of the logits that nobody asked for
         tables = (node.operands[0] for node in program.nodes if node.op is Op.EMBED)
         self._vocabulary = min(int(program.buffers[id].shape[0]) for id in tables)
         self._nodes, self._tasks = _node_words(program), program.descriptors()
@@ -73,6 +87,8 @@ class CpuExecutor:
             self.program.semaphores,
             ctypes.byref(self._scratch()),
             self.threads,
+            self._cpus.ctypes.data,
+            len(self._cpus),
         )
         if not machine:
             raise MemoryError("there is no memory for the threads of the CPU machine")
@@ -139,29 +155,69 @@ class CpuExecutor:
 
         Raises `ValueError` for a step that the executor was not built for.
         """
-        assert self._destroy.alive, "the executor is closed"
         width = self._admit(step)
         logits = torch.empty(len(step.out_rows), int(self._logits.shape[1]))
         self._table[self._logits.id].data = logits.data_ptr()
+        self._call(stop, lambda: True, abi.load().ultra_cpu_run, len(step.tokens), len(step.out_rows), width)
+        return logits
+
+    def generate(
+        self, step: Step, streams: Sequence[Stream], heard: Heard, stop: Callable[[], bool] = lambda: False
+    ) -> None:
+        """See `Executor.generate`; ``stop`` is polled every few milliseconds and after every round.
+
+        ``heard`` is told of a round while the next one is running. Raises `ValueError` for what the executor
+        was not built for, `MachineFault` and `MemoryError`.
+        """
+        vocabulary = int(self._logits.shape[1])
+        assert vocabulary <= self._vocabulary, "tokens are drawn that have no embedding"
+        width = self._admit(step)
+        check(step, streams, vocabulary)
+        if self._room.size < len(streams) * vocabulary:
+            self._room = np.empty(len(streams) * vocabulary, dtype=np.float32)
+        self._table[self._logits.id].data = self._room.ctypes.data
+        inputs = (self._inputs[name].ctypes.data for name in ("tokens", "positions", "sequences", "out_rows"))
+        memory, drawn = Streams(streams), self._memory[self.program.buffer("drawn").id]
+        self._call(
+            *(stop, lambda: memory.hear(heard), abi.load().ultra_cpu_generate),
+            *(ctypes.byref(abi.InputsRecord(*inputs)), memory.records, len(streams), len(step.tokens), width),
+            *(drawn.ctypes.data, memory.ring, ctypes.byref(memory.done)),
+        )
+
+    def _call(
+        self,
+        stop: Callable[[], bool],
+        go_on: Callable[[], bool],
+        function: Callable[..., int],
+        *arguments: object,
+    ) -> None:
+        """Run ``function`` of the machine; it ends early when ``stop`` says so, or ``go_on`` does not."""
+        assert self._destroy.alive, "the executor is closed"
         if stop():
             raise Stopped
+        ended = False
         failure: list[BaseException] = []
 
         def poll() -> int:
+            nonlocal ended
             try:
-                return int(stop())
+                ended = ended or not go_on()
+                return int(ended or stop())
             except BaseException as error:  # must not cross C; it is raised below
                 failure.append(error)
                 return 1
 
-        done = abi.load().ultra_cpu_run(
-            self._machine, len(step.tokens), len(step.out_rows), width, abi.POLL(poll)
-        )
+        status = function(self._machine, *arguments, abi.POLL(poll))
         if failure:
             raise failure[0]
-        if not done:
+        if status == abi.Status.NO_MEMORY:
+            raise MemoryError("there is no memory for the threads of the CPU machine")
+        if status == abi.Status.FAULTY:
+            raise MachineFault(abi.load().ultra_cpu_fault(self._machine).decode())
+        if status == abi.Status.STOPPED and not ended:
             raise Stopped
-        return logits
+        if not ended:
+            go_on()
 
     def _admit(self, step: Step) -> int:
         """Write the inputs, everything that becomes an address checked; returns the width of the table."""
@@ -199,6 +255,13 @@ def default_threads() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def _processors() -> list[int]:
+    """Where threads may be pinned."""
+    if not hasattr(os, "sched_getaffinity"):
+        raise ValueError("threads can be pinned on Linux alone")
+    return sorted(os.sched_getaffinity(0))
 
 
 def _within(what: str, values: npt.NDArray[Any], limit: int | npt.NDArray[Any]) -> None:

@@ -7,7 +7,9 @@ namespace ultra {
 
 enum Format : int32_t { F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K, Q6_K };
 
-enum Op : int32_t { EMBED = 1, NORM_QKV, ATTENTION, LINEAR_ADD, NORM_GATE_UP, NORM_HEAD };
+enum Op : int32_t { EMBED = 1, NORM_QKV, ATTENTION, LINEAR_ADD, NORM_GATE_UP, NORM_HEAD, SAMPLE = 10 };
+
+constexpr int32_t FAULT = 255;  // an op of the tests alone: its task throws; no program can have it
 
 constexpr int KV_BLOCK = 16;  // positions of one KV block
 
