@@ -13,7 +13,8 @@ from pathlib import Path
 from ultra_kernels.cpu import build
 
 ROOT = Path(__file__).parent.parent
-TESTS = ["test_executor.py", "test_invariance.py", "test_machine.py"]
+TESTS = ["test_executor.py", "test_invariance.py", "test_machine.py", "test_sample.py", "test_faults.py"]
+TESTS += ["../test_rounds.py"]
 
 KINDS = {
     "address": ("-fsanitize=address,undefined -fno-sanitize-recover=undefined", "libasan.so"),

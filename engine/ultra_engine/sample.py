@@ -102,5 +102,5 @@ def draw_of(params: SamplingParams, seed: int, prompt: list[int], output: list[i
         frequency_penalty=params.frequency_penalty,
         logit_bias=params.logit_bias,
         prompt=prompt,
-        output=output,
+        output=tuple(output),  # as it is now: the list goes on growing
     )

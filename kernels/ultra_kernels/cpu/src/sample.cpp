@@ -60,19 +60,21 @@ inline uint64_t mix(uint64_t z) {  // SplitMix64's finaliser
     return z ^ z >> 31;
 }
 
+struct Powers {
+    Powers() {
+        for (int i = 0; i < POWERS; i++) at[i] = std::exp2(i / double(POWERS));
+    }
+    double at[POWERS];
+};
+const Powers powers;
+
 // exp(score) in units of 2^-43.
-uint64_t mass(double score) {
-    static const auto powers = [] {
-        std::vector<double> table(POWERS);
-        for (int i = 0; i < POWERS; i++) table[static_cast<size_t>(i)] = std::exp2(i / double(POWERS));
-        return table;
-    }();
-    if (score <= NO_MASS) return 0;
-    const double steps = score * (POWERS / LN2);
+inline uint64_t mass(double score) {
+    const double steps = std::max(score, NO_MASS) * (POWERS / LN2);
     const int whole = static_cast<int>(steps - 0.5);
     const double r = (steps - whole) * (LN2 / POWERS);
     const double series = 1 + r * (1 + r * (0.5 + r * (1.0 / 6 + r * (1.0 / 24))));
-    const double units = powers[static_cast<size_t>(whole & (POWERS - 1))] * series * 0x1p43;
+    const double units = powers.at[whole & (POWERS - 1)] * series * 0x1p43;
     return static_cast<uint64_t>(static_cast<int64_t>(units)) >> -(whole >> 6);
 }
 
@@ -145,7 +147,7 @@ void Sampler::filter(int count, const Draw& how) {
             shorten(std::min(total, static_cast<uint64_t>(how.top_p * static_cast<double>(total))));
         }
     } else if (how.top_p < 1) {
-        shorten(heaviest(count, how.top_p));
+        heaviest(count, how.top_p);
     } else {
         gather(count, std::max(least, -std::numeric_limits<double>::max()));
     }
@@ -170,26 +172,51 @@ void Sampler::likeliest(int count, size_t top_k) {
     if (kept_.size() > top_k) cut();
 }
 
-// Gathers enough for top-p of the whole vocabulary; returns the mass that it needs.
-uint64_t Sampler::heaviest(int count, double top_p) {
-    uint64_t total = 0;
-    for (int i = 0; i < count; i++) total += mass(scores_[static_cast<size_t>(i)]);
-    const uint64_t need = std::min(total, static_cast<uint64_t>(top_p * static_cast<double>(total)));
-    if (gather(count, FIRST_LOOK) < need) gather(count, NO_MASS);
-    return need;
-}
-
-// The tokens of at least that score, and their mass.
-uint64_t Sampler::gather(int count, double least) {
+// Top-p of the whole vocabulary.
+void Sampler::heaviest(int count, double top_p) {
     kept_.clear();
-    uint64_t total = 0;
+    uint64_t total = 0, found = 0;
     for (int i = 0; i < count; i++) {
         const double score = scores_[static_cast<size_t>(i)];
-        if (!(score >= least)) continue;
-        kept_.push_back({score, mass(score), i});
-        total += kept_.back().mass;
+        const uint64_t weight = mass(score);
+        total += weight;
+        if (score < FIRST_LOOK) continue;
+        kept_.push_back({score, weight, i});
+        found += weight;
     }
-    return total;
+    const uint64_t need = std::min(total, static_cast<uint64_t>(top_p * static_cast<double>(total)));
+    if (found >= need) return shorten(need);
+    by_class(count, need);
+}
+
+// Top-p where the likeliest tokens are many: by 256 classes of score, only one of which has to be ordered.
+void Sampler::by_class(int count, uint64_t need) {
+    const double lowest = std::max(NO_MASS, *std::min_element(scores_.begin(), scores_.end()));
+    const double scale = lowest < 0 ? -255 / lowest : 0;
+    const auto class_of = [=](double score) { return static_cast<int>(-std::max(score, lowest) * scale); };
+    uint64_t masses[256] = {};
+    for (const double score : scores_) masses[class_of(score)] += mass(score);
+    int last = 0;
+    while (masses[last] < need) need -= masses[last++];
+    kept_.clear();
+    for (int i = 0; i < count; i++) {
+        const double score = scores_[static_cast<size_t>(i)];
+        if (class_of(score) == last) kept_.push_back({score, mass(score), i});
+    }
+    shorten(need);
+    for (int i = 0; i < count; i++) {
+        const double score = scores_[static_cast<size_t>(i)];
+        if (class_of(score) < last) kept_.push_back({score, 0, i});
+    }
+}
+
+// The tokens of at least that score.
+void Sampler::gather(int count, double least) {
+    kept_.clear();
+    for (int i = 0; i < count; i++) {
+        const double score = scores_[static_cast<size_t>(i)];
+        if (score >= least) kept_.push_back({score, mass(score), i});
+    }
 }
 
 // Leaves the fewest likeliest tokens whose mass is `need`, at least one: halves are ordered, not the whole.

@@ -43,8 +43,9 @@ private:
     double process(const float* logits, int count, const Draw& how);
     void filter(int count, const Draw& how);
     void likeliest(int count, size_t top_k);
-    uint64_t heaviest(int count, double top_p);
-    uint64_t gather(int count, double above);
+    void heaviest(int count, double top_p);
+    void by_class(int count, uint64_t need);
+    void gather(int count, double above);
     void shorten(uint64_t need);
     int32_t race(int count, const Draw& how, bool all) const;
 
