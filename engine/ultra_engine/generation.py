@@ -72,7 +72,7 @@ class Generation:
             return sample.finish is None
 
         try:
-            if tell(sample.step(logits)):
+            if tell(sample.step(logits, runner.draw)):
                 self._decode(sample, runner, tell, stop)
         except Stopped:
             if rest := sample.cancel():
@@ -84,7 +84,7 @@ class Generation:
     def _decode(self, sample: Sample, runner: Runner, tell: Tell, stop: Callable[[], bool]) -> None:
         """To the end of the sample: in one call of the executor, or step by step where logits are wanted."""
         if self._request.logprobs:
-            while tell(sample.step(runner.decode(sample.tokens[-1], stop))):
+            while tell(sample.step(runner.decode(sample.tokens[-1], stop), runner.draw)):
                 pass
         else:
             last, stream = sample.tokens[-1], sample.stream

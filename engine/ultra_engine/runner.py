@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 from ultra_kernels.program import BLOCK
+from ultra_kernels.sampling import Draw
 from ultra_kernels.step import Executor, Step, Stream
 
 Logits = npt.NDArray[np.float32]
@@ -55,6 +56,10 @@ class Runner:
     def decode(self, token: int, stop: Stop) -> Logits:
         """Logits after one more token. Raises `Stopped`."""
         return self._step([token], stop)
+
+    def draw(self, logits: Logits, how: Draw) -> int:
+        """The token that ``how`` takes. Raises `BadLogits`."""
+        return self._executor.draw(logits, how)
 
     def generate(self, token: int, stream: Stream, heard: Callable[[int], bool], stop: Stop) -> None:
         """Decode on from ``token`` until ``stream`` ends, in one call of the executor.

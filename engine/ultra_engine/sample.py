@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
-from ultra_kernels.sampling import BadLogits, Draw, draw, log_softmax
+from ultra_kernels.sampling import BadLogits, Draw, log_softmax
 from ultra_kernels.step import NOT_NUMBERS, Stream
 
 from .request import Delta, Finish, Request, SamplingParams, TokenLogprob
@@ -39,8 +41,8 @@ class Sample:
     def _draw(self) -> Draw:
         return draw_of(self._request.sampling, self._seed, self._prompt, self.tokens)
 
-    def step(self, logits: Logits) -> Delta | None:
-        """Draw one token. None when the model ended without more text. Raises `BadLogits`."""
+    def step(self, logits: Logits, draw: Callable[[Logits, Draw], int]) -> Delta | None:
+        """Draw one token. None when the model ended without more text. Raises what ``draw`` does."""
         token = draw(logits, self._draw())
         return self.take(token, self._logprobs(logits, token))
 

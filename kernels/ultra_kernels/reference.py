@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from .program import BLOCK, NO_WAIT, OPERANDS, Attributes, Buffer, Kind, Node, Op, Program, Task
-from .rounds import Rounds
+from .rounds import Rounds, check_tokens
 from .sampling import BadLogits, Draw, draw
 from .step import NOT_NUMBERS, Heard, Packed, Sizes, Step, Stopped, Stream
 
@@ -85,6 +87,11 @@ class ReferenceExecutor:
         """See `Executor.run`. Raises `ValueError` for a step larger than the executor was built for."""
         self._run(step, [], stop)
         return self._tensor("logits")
+
+    def draw(self, logits: npt.NDArray[np.float32], how: Draw) -> int:
+        """See `Executor.draw`."""
+        check_tokens(how, len(logits))
+        return draw(logits, how)
 
     def generate(
         self, step: Step, streams: Sequence[Stream], heard: Heard, stop: Callable[[], bool] = lambda: False

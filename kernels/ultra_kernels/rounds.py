@@ -69,10 +69,7 @@ def check(step: Step, streams: Sequence[Stream], vocabulary: int) -> None:
         sequence, position = step.sequences[row], step.positions[row]
         if stream.tokens < 1:
             raise ValueError(f"a stream of {stream.tokens} tokens")
-        named = (*stream.draw.prompt, *stream.draw.output, *stream.draw.logit_bias)
-        for token in (min(named, default=0), max(named, default=0)):
-            if not 0 <= token < vocabulary:
-                raise ValueError(f"token {token} is out of range")
+        check_tokens(stream.draw, vocabulary)
         if stream.tokens == 1:
             continue
         if last[sequence] != row or sequence in goes_on:
@@ -83,3 +80,11 @@ def check(step: Step, streams: Sequence[Stream], vocabulary: int) -> None:
             raise ValueError(
                 f"{stream.tokens} tokens after position {position}: the blocks hold {room} positions"
             )
+
+
+def check_tokens(how: Draw, vocabulary: int) -> None:
+    """Raise `ValueError` for a token in ``how`` that there is not."""
+    named = (*how.prompt, *how.output, *how.logit_bias)
+    for token in (min(named, default=0), max(named, default=0)):
+        if not 0 <= token < vocabulary:
+            raise ValueError(f"token {token} is out of range")

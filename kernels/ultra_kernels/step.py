@@ -6,6 +6,8 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+import numpy.typing as npt
 from torch import Tensor
 
 from .formats import Format
@@ -94,6 +96,10 @@ class Executor(Protocol):
     def run(self, step: Step, stop: Callable[[], bool] = lambda: False) -> Tensor:
         """One step; float32 logits [len(out_rows), vocabulary]. ``stop`` is polled between tasks and ends
         the step with `Stopped`."""
+        ...
+
+    def draw(self, logits: npt.NDArray[np.float32], how: Draw) -> int:
+        """The token that `sampling.draw` takes from float32 logits [vocabulary]. Raises `BadLogits`."""
         ...
 
     def generate(

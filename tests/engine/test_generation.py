@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from engine.collect import Collector, run
 from ultra_engine.engine import Engine
@@ -15,7 +15,7 @@ from ultra_kernels.cpu import abi
 from ultra_kernels.cpu.executor import CpuExecutor
 from ultra_kernels.program import Word
 from ultra_kernels.rounds import Rounds
-from ultra_kernels.sampling import draw
+from ultra_kernels.sampling import Draw, draw
 from ultra_kernels.step import Executor, Heard, Step, Stream
 
 PROMPT = "def f(x):"
@@ -26,6 +26,9 @@ class SingleSteps:
 
     def __init__(self, inner: Executor) -> None:
         self.batch_invariant, self.run, self.close = inner.batch_invariant, inner.run, inner.close
+
+    def draw(self, logits: np.ndarray, how: Draw) -> int:
+        return draw(logits, how)
 
     def generate(
         self, step: Step, streams: Sequence[Stream], heard: Heard, stop: Callable[[], bool] = lambda: False
@@ -119,7 +122,7 @@ def test_cancel_in_the_middle(engine: Engine, after: int) -> None:
     class Sink(Collector):
         def __call__(self, event: Any) -> None:
             super().__call__(event)
-            if len(self.deltas()) == after:
+            if isinstance(event, Delta) and len(self.deltas()) == after:
                 engine.cancel("cancel")
 
     sink = Sink()
@@ -137,19 +140,39 @@ def test_logprobs_change_nothing(engine: Engine) -> None:
     assert plain.tokens() == told.tokens() and plain.text() == told.text()
 
 
+def test_logits_that_turn_bad_fail_the_request(engine: Engine) -> None:
+    """In the middle of decoding: what was said stays said, the error has its reason, the engine lives."""
+    executor: Any = engine._model.runner._executor
+    turns = executor._memory[executor.program.buffer("inv_freq").id]
+    want, first = run(engine, PROMPT, max_tokens=20).tokens(), float(turns[0])
+
+    class Sink(Collector):
+        def __call__(self, event: Any) -> None:
+            super().__call__(event)
+            if isinstance(event, Delta) and len(self.deltas()) == 4:
+                turns[0] = np.nan
+
+    sink = Sink()
+    engine.submit(Request("bad", prompt=PROMPT, max_tokens=20), sink)
+    failed = sink.wait(10)
+    turns[0] = first
+    assert isinstance(failed, Failed) and failed.code == "engine_failed" and "NaN" in failed.message
+    assert sink.tokens() == want[: len(sink.tokens())] and 4 <= len(sink.tokens()) <= 5
+    assert run(engine, PROMPT, max_tokens=20).tokens() == want
+
+
 def test_a_worker_that_throws_fails_the_request_and_not_the_engine(engine: Engine) -> None:
     """In the middle of decoding: the client has what was said before, and a typed error."""
     executor = engine._model.runner._executor
     if not isinstance(executor, CpuExecutor):
         pytest.skip("the reference executor has no workers")
     want, words = run(engine, PROMPT, max_tokens=30).tokens(), executor._tasks[7]
-    whole, broken = words.copy(), threading.Event()
+    whole = words.copy()
 
     class Sink(Collector):
         def __call__(self, event: Any) -> None:
             super().__call__(event)
-            if len(self.deltas()) == 5 and not broken.is_set():
-                broken.set()
+            if isinstance(event, Delta) and len(self.deltas()) == 5:
                 words[Word.OP], words[Word.START] = 255, 1
 
     sink = Sink()

@@ -103,6 +103,7 @@ def load() -> ctypes.CDLL:
         *(pointer, ctypes.POINTER(InputsRecord), pointer, number, number, number),
         *(pointer, pointer, ctypes.POINTER(number), POLL),
     ]
+    library.ultra_cpu_draw.argtypes = [pointer, pointer, number, ctypes.POINTER(DrawRecord), pointer]
     library.ultra_cpu_fault.argtypes = [pointer]
     library.ultra_cpu_fault.restype = ctypes.c_char_p
     library.ultra_cpu_destroy.argtypes = [pointer]

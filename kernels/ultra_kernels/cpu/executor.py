@@ -19,10 +19,11 @@ from torch import Tensor
 
 from ..formats import FORMATS
 from ..program import BLOCK, Buffer, Kind, Op, Program
-from ..rounds import check
-from ..step import Heard, Packed, Sizes, Step, Stopped, Stream
+from ..rounds import check, check_tokens
+from ..sampling import BadLogits, Draw
+from ..step import NOT_NUMBERS, Heard, Packed, Sizes, Step, Stopped, Stream
 from . import abi
-from .streams import Streams
+from .streams import Streams, draw_record
 
 _CODES = {name: code for code, name in enumerate(FORMATS)}
 _TYPES: dict[Kind, type[np.generic]] = {Kind.INPUT: np.int32, Kind.DRAWN: np.int32, Kind.STATE: np.float16}
@@ -184,6 +185,28 @@ class CpuExecutor:
             *(drawn.ctypes.data, memory.ring, ctypes.byref(memory.done)),
         )
 
+    def draw(self, logits: npt.NDArray[np.float32], how: Draw) -> int:
+        """See `Executor.draw`. Raises `ValueError` for tokens outside the vocabulary, and `MemoryError`."""
+        assert self._destroy.alive, "the executor is closed"
+        assert logits.dtype == np.float32 and logits.strides == (4,)
+        check_tokens(how, len(logits))
+        record, keep = draw_record(how)
+        token = ctypes.c_int32()
+        status = abi.load().ultra_cpu_draw(
+            self._machine, logits.ctypes.data, len(logits), ctypes.byref(record), ctypes.byref(token)
+        )
+        del keep  # until here the record pointed to it
+        self._raise_for(status)
+        if token.value == NOT_NUMBERS:
+            raise BadLogits
+        return token.value
+
+    def _raise_for(self, status: int) -> None:
+        if status == abi.Status.NO_MEMORY:
+            raise MemoryError("there is no memory for the threads of the CPU machine")
+        if status == abi.Status.FAULTY:
+            raise MachineFault(abi.load().ultra_cpu_fault(self._machine).decode())
+
     def _call(
         self,
         stop: Callable[[], bool],
@@ -210,10 +233,7 @@ class CpuExecutor:
         status = function(self._machine, *arguments, abi.POLL(poll))
         if failure:
             raise failure[0]
-        if status == abi.Status.NO_MEMORY:
-            raise MemoryError("there is no memory for the threads of the CPU machine")
-        if status == abi.Status.FAULTY:
-            raise MachineFault(abi.load().ultra_cpu_fault(self._machine).decode())
+        self._raise_for(status)
         if status == abi.Status.STOPPED and not ended:
             raise Stopped
         if not ended:

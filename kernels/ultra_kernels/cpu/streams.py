@@ -22,7 +22,7 @@ class Streams:
     """The records of one call, with the memory that they point to, and the tokens that come of it."""
 
     def __init__(self, streams: Sequence[Stream]) -> None:
-        self._keep: list[npt.NDArray[np.generic]] = []
+        self._keep: list[object] = []
         self.records = (abi.StreamRecord * len(streams))(*map(self._record, streams))
         self._ring = np.empty((max(stream.tokens for stream in streams), len(streams)), dtype=np.int32)
         self.ring = self._ring.ctypes.data
@@ -30,15 +30,11 @@ class Streams:
         self._heard = 0
 
     def _record(self, stream: Stream) -> abi.StreamRecord:
-        how, changed = stream.draw, touched(stream.draw)
+        draw, changed = draw_record(stream.draw)
         ends = np.array(sorted(stream.ends), dtype=np.int32)
         self._keep += (changed, ends)
-        draw = abi.DrawRecord(
-            *(how.seed, how.position, how.temperature, how.top_p, how.min_p),
-            *(how.repetition_penalty, how.presence_penalty, how.frequency_penalty),
-            *(how.top_k, len(changed), changed.ctypes.data),
-        )
-        return abi.StreamRecord(draw, ends.ctypes.data, len(ends), stream.tokens, how.counts_output)
+        remembers = stream.draw.counts_output
+        return abi.StreamRecord(draw, ends.ctypes.data, len(ends), stream.tokens, remembers)
 
     def hear(self, heard: Heard) -> bool:
         """Tell of the rounds that are done and were not told of; False as soon as ``heard`` says so."""
@@ -48,6 +44,17 @@ class Streams:
             if not heard(tokens):
                 return False
         return True
+
+
+def draw_record(how: Draw) -> tuple[abi.DrawRecord, npt.NDArray[np.void]]:
+    """The record of ``how``, and an array that has to live as long as it."""
+    changed = touched(how)
+    record = abi.DrawRecord(
+        *(how.seed, how.position, how.temperature, how.top_p, how.min_p),
+        *(how.repetition_penalty, how.presence_penalty, how.frequency_penalty),
+        *(how.top_k, len(changed), changed.ctypes.data),
+    )
+    return record, changed
 
 
 def touched(how: Draw) -> npt.NDArray[np.void]:

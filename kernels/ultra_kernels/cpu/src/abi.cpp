@@ -73,6 +73,17 @@ ULTRA_EXPORT int32_t ultra_cpu_generate(void* machine, const ultra::Inputs* inpu
     }
 }
 
+// One token outside of a step; a Status.
+ULTRA_EXPORT int32_t ultra_cpu_draw(void* machine, const float* logits, int32_t count, const ultra::Draw* how,
+                                    int32_t* token) {
+    try {
+        *token = static_cast<ultra::Machine*>(machine)->draw(logits, count, *how);
+        return ultra::DONE;
+    } catch (const std::bad_alloc&) {
+        return ultra::NO_MEMORY;
+    }
+}
+
 // What was wrong in the step that was FAULTY.
 ULTRA_EXPORT const char* ultra_cpu_fault(void* machine) { return static_cast<ultra::Machine*>(machine)->fault(); }
 

@@ -6,7 +6,6 @@
 #include <cstring>
 #include <new>
 #include <stdexcept>
-#include <system_error>
 
 #if defined(__linux__)
 #include <pthread.h>
@@ -112,12 +111,13 @@ Machine::Machine(const Level& level, const Node* nodes, const Task* tasks, int t
     ticket_ = task_count_;  // step 0 has no tasks left
     fault_.reserve(200);
     for (int i = 0; i < threads; i++) memory_.push_back(std::make_unique<Memory>(sizes));
+    threads_.reserve(static_cast<size_t>(threads));
     try {
         for (int i = 1; i < threads; i++) {
             threads_.emplace_back(&Machine::reside, this, i);
             if (!cpus.empty()) pin(threads_.back(), cpus[static_cast<size_t>(i) % cpus.size()]);
         }
-    } catch (const std::system_error&) {
+    } catch (const std::exception&) {
         // The system gives no more threads: those that are there do all the work.
     }
 }
@@ -206,7 +206,7 @@ void Machine::work(Memory& memory, Poll poll) {
     }
 }
 
-// Whatever a task throws ends the step, not the process.
+// Whatever a task throws ends the step, not the process, and reaches the caller as the step's Status.
 void Machine::attempt(const Task& task, Memory& memory) {
     try {
         execute(task, memory);
@@ -232,6 +232,10 @@ void Machine::sample(const Task& task, Sampler& sampler) const {
     for (int64_t row = task.start * rows / node.extent; row < end; row++)
         static_cast<int32_t*>(drawn.data)[row] = sampler.draw(
             static_cast<const float*>(logits.data) + row * logits.columns, logits.columns, draws_[row]);
+}
+
+int32_t Machine::draw(const float* logits, int count, const Draw& how) {
+    return memory_[0]->sampler.draw(logits, count, how);
 }
 
 void Machine::fail(Status status, const char* what) {

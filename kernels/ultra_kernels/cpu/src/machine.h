@@ -36,6 +36,9 @@ public:
     void begin(int rows, int outputs, int table_width, const Draw* draws);
     Status finish(Poll poll);
 
+    // One token outside of a step, on the calling thread. Throws std::bad_alloc.
+    int32_t draw(const float* logits, int count, const Draw& how);
+
     // The step that has begun shall end soon.
     void stop() { stopped_ = true; }
     // What was wrong when a step was FAULTY.
