@@ -112,6 +112,8 @@ class Executor(Protocol):
         done (`ENDED` and `NOT_NUMBERS` are none), and ends the call by False; an executor may have begun the
         next round by then, so KV after what was heard is undefined. ``stop`` is as in `run`.
 
+        Streams of one token each may be any rows: the slots of a drafted block, each drawn for itself.
+
         Raises `ValueError` for streams that do not fit the step: more rounds than their blocks have room for,
         or one of several tokens that is not the last row of its sequence.
         """

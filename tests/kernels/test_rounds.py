@@ -110,6 +110,28 @@ def test_streams_together_are_each_what_it_is_alone(
     assert together == alone
 
 
+@pytest.mark.parametrize(
+    "how",
+    [
+        Draw(repetition_penalty=1.4),
+        Draw(repetition_penalty=0.7, temperature=2.0),
+        Draw(presence_penalty=0.8),
+        Draw(frequency_penalty=0.6),
+        Draw(frequency_penalty=-0.3, temperature=1.5, logit_bias={4: 2.0}),
+    ],
+)
+def test_penalties_follow_the_rounds(executor: Executor, how: Draw) -> None:
+    """Each penalty alone: a token that was drawn in an earlier round counts."""
+    prompt = [3, 7, 9]
+    stream = Stream(replace(how, position=3, prompt=prompt), tokens=36)
+    [tokens] = generate(executor, prompts_step([prompt]), [stream])
+    assert tokens == single_steps(executor, prompt, stream)
+    unpunished = replace(
+        stream, draw=Draw(temperature=how.temperature, position=3, logit_bias=how.logit_bias)
+    )
+    assert tokens != single_steps(executor, prompt, unpunished)
+
+
 def test_the_slots_of_a_block_are_drawn_each_for_itself(executor: Executor) -> None:
     """Verification of a draft: several rows of one sequence, one round; the KV of all of them is there."""
     first = [3, 7, 7, 49]
