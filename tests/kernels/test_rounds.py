@@ -94,7 +94,7 @@ def single_steps(executor: Executor, prompt: Sequence[int], stream: Stream) -> l
     hot=st.booleans(),
     seed=st.integers(0, 2**64 - 1),
 )
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 @pytest.mark.parametrize("name", ["reference", "cpu"])
 def test_streams_together_are_each_what_it_is_alone(
     name: str, prompts: list[list[int]], counts: list[int], ends: set[int], hot: bool, seed: int

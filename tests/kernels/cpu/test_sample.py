@@ -120,6 +120,22 @@ def test_all_tokens_equal() -> None:
     assert Drawer(5000)(logits[:15], hows) == want(logits[:15], hows)
 
 
+def test_exactly_half_of_many_equal_tokens() -> None:
+    """Top-p met to the last unit of mass: one token too many would be drawn once in 66."""
+    drawer, logits = Drawer(130), np.zeros((ROWS, 130), dtype=np.float32)
+    for start in range(0, 16 * ROWS, ROWS):
+        hows = [Draw(3, start + row, 1.0, top_p=0.5) for row in range(ROWS)]
+        tokens = drawer(logits, hows)
+        assert tokens == want(logits, hows) and max(tokens) < 65
+
+
+def test_of_equal_tokens_far_apart_the_first_is_greedy() -> None:
+    logits = np.zeros((4, 20_000), dtype=np.float32)
+    for row, places in enumerate([(4095, 4096), (5000, 9000), (19_999,)], start=1):
+        logits[row, list(places)] = 1.0
+    assert Drawer(20_000)(logits, [Draw()] * 4) == [0, 4095, 5000, 19_999]
+
+
 def test_one_token_left() -> None:
     logits = np.full((3, 1000), -np.inf, dtype=np.float32)
     logits[:, 777] = -5.0
