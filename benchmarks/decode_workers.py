@@ -39,15 +39,21 @@ class Ultra:
         from ultra_engine.model import Model
 
         self._runner = Model.load(path, context=CONTEXT, executor=executor, threads=threads).runner
-        self._logits: Any = None
+        self._token = 0
 
     def prefill(self, tokens: list[int]) -> None:
         self._runner.truncate(0)
-        self._logits = self._runner.prefill(tokens, lambda: False, lambda done: None)
+        self._token = int(self._runner.prefill(tokens, lambda: False, lambda done: None).argmax())
 
     def decode(self, count: int) -> None:
-        for _ in range(count):
-            self._logits = self._runner.decode(int(self._logits.argmax()), lambda: False)
+        from ultra_kernels.sampling import Draw
+        from ultra_kernels.step import Stream
+
+        def heard(token: int) -> bool:
+            self._token = token
+            return True
+
+        self._runner.generate(self._token, Stream(Draw(), tokens=count), heard, lambda: False)
 
 
 class LlamaCpp:

@@ -14,6 +14,7 @@ from ultra_kernels.cpu import build
 
 ROOT = Path(__file__).parent.parent
 TESTS = ["test_codes.py", "test_executor.py", "test_invariance.py", "test_machine.py", "test_mixture.py"]
+TESTS += ["test_sample.py", "test_faults.py", "../test_rounds.py"]
 
 KINDS = {
     "address": ("-fsanitize=address,undefined -fno-sanitize-recover=undefined", "libasan.so"),
@@ -31,12 +32,18 @@ def check(kind: str) -> int:
     """The exit status of the tests under one kind of sanitizer."""
     flags, library = KINDS[kind]
     build.build(extra=(*flags.split(), "-g", "-fno-omit-frame-pointer"))
-    where = [*build.compiler(), f"-print-file-name={library}"]
-    preload = subprocess.run(where, capture_output=True, text=True, check=True).stdout.strip()
+    # Python has no C++ in it: without libstdc++ the sanitizer finds nobody who throws.
+    preload = " ".join(map(_find, (library, "libstdc++.so.6")))
     tests = [str(ROOT / "tests/kernels/cpu" / name) for name in TESTS]
     environment = os.environ | OPTIONS | {"LD_PRELOAD": preload}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
     return subprocess.run(command, cwd=ROOT, env=environment).returncode
+
+
+def _find(library: str) -> str:
+    """Where the compiler has a library."""
+    command = [*build.compiler(), f"-print-file-name={library}"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def main(kinds: list[str]) -> int:

@@ -58,6 +58,7 @@ class Engine:
         executor: str = "auto",
         precision: str | None = None,
         threads: int | None = None,
+        pin: bool = False,
         progress: LoadProgress = lambda done, total: None,
     ) -> Engine:
         """Find (or download), load and serve a model.
@@ -68,11 +69,18 @@ class Engine:
         precision: of the reference executor, and so a choice of it: "bfloat16", or "float32", the exact
             definition.
         threads: of the processor; None takes all.
+        pin: keep each thread of the CPU machine on one processor (Linux alone).
         Raises `ModelError`.
         """
         path = resolve(model)
         loaded = Model.load(
-            path, context=context, executor=executor, precision=precision, threads=threads, progress=progress
+            path,
+            context=context,
+            executor=executor,
+            precision=precision,
+            threads=threads,
+            pin=pin,
+            progress=progress,
         )
         info = EngineInfo(
             model=model,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 import math
+import os
 import sys
 from collections.abc import Callable, Mapping
 
 import psutil
 import torch
 from ultra_kernels.cpu.abi import LibraryUnavailable, level
-from ultra_kernels.cpu.executor import CpuExecutor, default_threads
+from ultra_kernels.cpu.executor import MAX_THREADS, CpuExecutor, default_threads
 from ultra_kernels.program import Program
 from ultra_kernels.reference import PRECISIONS, ReferenceExecutor
 from ultra_kernels.step import Executor, Packed, Sizes
@@ -53,6 +54,14 @@ def _say_slow(reason: str) -> None:
     print(f"ultra: running on the slow reference executor: {reason}", file=sys.stderr, flush=True)
 
 
+def check_threads(name: str, threads: int | None, pin: bool) -> None:
+    """Raise `ModelError` for a number of threads that makes no sense, or pinning that nobody does."""
+    if threads is not None and not 1 <= threads <= MAX_THREADS:
+        raise ModelError(f"threads must be 1 to {MAX_THREADS}, not {threads}")
+    if pin and name != "cpu":
+        raise ModelError("only the CPU machine pins its threads: leave out --pin, or take --executor cpu")
+
+
 def tiles(name: str, threads: int | None) -> int:
     """Into how many tiles each op is to be cut."""
     return _TILES_PER_THREAD * (threads or default_threads()) if name == "cpu" else 1
@@ -66,12 +75,19 @@ def create(
     *,
     precision: str | None,
     threads: int | None,
+    pin: bool,
     progress: Callable[[int, int], None],
 ) -> Executor:
-    """The executor of that name, its weights loaded. Raises `ModelError` where memory is too small."""
+    """The executor of that name, its weights loaded. ``pin`` or ``ULTRA_PIN=1`` pins the threads of the CPU
+    machine. Raises `ModelError` where memory is too small, or threads cannot be pinned."""
     if name == "cpu":
+        pin = pin or os.environ.get("ULTRA_PIN") == "1"
         try:
-            return CpuExecutor(program, weights, sizes, threads, progress)
+            return CpuExecutor(program, weights, sizes, threads, progress, pin)
+        except ValueError as error:
+            if pin and not hasattr(os, "sched_getaffinity"):
+                raise ModelError(f"{error}: leave out --pin and ULTRA_PIN") from None
+            raise
         except MemoryError as error:
             raise ModelError(f"{error or 'there is not enough memory'}; try a smaller --context") from None
     if threads:

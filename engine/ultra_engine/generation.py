@@ -8,10 +8,12 @@ from dataclasses import replace
 
 from ultra_kernels.step import Stopped
 
-from .request import Done, Finish, Prefill, Request, SampleDone, Sink, Stats
+from .request import Delta, Done, Finish, Prefill, Request, SampleDone, Sink, Stats
 from .runner import Logits, Runner
 from .sample import Sample
 from .tokens.tokenizer import Tokenizer
+
+Tell = Callable[[Delta | None], bool]
 
 
 class Generation:
@@ -59,26 +61,34 @@ class Generation:
     def _sample(
         self, index: int, logits: Logits, runner: Runner, sink: Sink, stop: Callable[[], bool]
     ) -> Finish:
-        sample = Sample(index, self._request, self._seed, self._prompt, self._tokenizer)
         room = runner.context - len(self._prompt)
         limit = min(self._request.max_tokens or room, room)
-        while True:
-            delta = sample.step(logits, limit)
+        sample = Sample(index, self._request, self._seed, self._prompt, self._tokenizer, limit)
+
+        def tell(delta: Delta | None) -> bool:
             self._count(len(delta.tokens) if delta else 0)
             if delta:
                 sink(delta)
-            if sample.finish:
-                break
-            assert sample.last is not None
-            try:
-                logits = runner.decode(sample.last, stop)
-            except Stopped:
-                if rest := sample.cancel():
-                    sink(rest)
-                break
+            return sample.finish is None
+
+        try:
+            if tell(sample.step(logits, runner.draw)):
+                self._decode(sample, runner, tell, stop)
+        except Stopped:
+            if rest := sample.cancel():
+                sink(rest)
         assert sample.finish
         sink(SampleDone(index, sample.finish))
         return sample.finish
+
+    def _decode(self, sample: Sample, runner: Runner, tell: Tell, stop: Callable[[], bool]) -> None:
+        """To the end of the sample: in one call of the executor, or step by step where logits are wanted."""
+        if self._request.logprobs:
+            while tell(sample.step(runner.decode(sample.tokens[-1], stop), runner.draw)):
+                pass
+        else:
+            last, stream = sample.tokens[-1], sample.stream
+            runner.generate(last, stream, lambda token: tell(sample.take(token)), stop)
 
     def _count(self, tokens: int) -> None:
         if self._first is None and tokens:

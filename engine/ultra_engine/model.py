@@ -11,7 +11,7 @@ from ultra_kernels.program import BLOCK
 from ultra_kernels.step import Executor, Sizes
 
 from .errors import ModelError
-from .executors import choose, create, tiles
+from .executors import check_threads, choose, create, tiles
 from .models import ModelConfig, lower, read_config
 from .request import Request
 from .runner import CHUNK, Runner
@@ -54,15 +54,18 @@ class Model:
         executor: str = "auto",
         precision: str | None = None,
         threads: int | None = None,
+        pin: bool = False,
         progress: LoadProgress = lambda done, total: None,
     ) -> Model:
         """Load a GGUF file. ``executor`` and ``precision``: see `executors.choose`.
 
         Raises `ModelFileError`, `UnsupportedModel`, or `ModelError` when memory is too small, ``context``
-        exceeds the model's or the executor cannot be had. ``progress`` gets (weights done, weights in all).
+        exceeds the model's or the executor cannot be had, or not with so many threads. ``progress`` gets
+        (weights done, weights in all).
         """
         started = time.monotonic()
         name = choose(executor, precision)
+        check_threads(name, threads, pin)
         file = GGUFFile.open(path)
         try:
             config = read_config(file)
@@ -80,7 +83,7 @@ class Model:
                 progress(done, total)
 
             made = create(
-                name, program, weights, sizes, precision=precision, threads=threads, progress=loaded
+                name, program, weights, sizes, precision=precision, threads=threads, pin=pin, progress=loaded
             )
         except BaseException:
             file.close()

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 from ultra_kernels.program import BLOCK
-from ultra_kernels.step import Executor, Step
+from ultra_kernels.sampling import Draw
+from ultra_kernels.step import Executor, Step, Stream
 
 Logits = npt.NDArray[np.float32]
 Stop = Callable[[], bool]
@@ -56,21 +57,44 @@ class Runner:
         """Logits after one more token. Raises `Stopped`."""
         return self._step([token], stop)
 
+    def draw(self, logits: Logits, how: Draw) -> int:
+        """The token that ``how`` takes. Raises `BadLogits`."""
+        return self._executor.draw(logits, how)
+
+    def generate(self, token: int, stream: Stream, heard: Callable[[int], bool], stop: Stop) -> None:
+        """Decode on from ``token`` until ``stream`` ends, in one call of the executor.
+
+        ``heard`` gets each token as it is drawn, and ends the call by False. Raises `Stopped`.
+        """
+        fed = token
+
+        def done(tokens: Sequence[int]) -> bool:
+            nonlocal fed
+            self.tokens.append(fed)
+            fed = tokens[0]
+            return heard(fed)
+
+        self._executor.generate(self._rows([token], stream.tokens), [stream], done, stop)
+
     def truncate(self, length: int) -> None:
         """Forget everything from position ``length`` on."""
         del self.tokens[length:]
         self._chunked = min(self._chunked, length)
 
     def _step(self, tokens: Sequence[int], stop: Stop) -> Logits:
+        logits = self._executor.run(self._rows(tokens), stop)
+        self.tokens.extend(tokens)
+        return np.asarray(logits[0].numpy())
+
+    def _rows(self, tokens: Sequence[int], rounds: int = 1) -> Step:
+        """The step of ``tokens``, with blocks for so many rounds."""
         start, rows = len(self.tokens), len(tokens)
-        assert start + rows <= self.context
-        step = Step(
+        end = start + rows + rounds - 1
+        assert end <= self.context
+        return Step(
             tokens=tokens,
             positions=range(start, start + rows),
             sequences=[0] * rows,
-            block_table=[range(-(-(start + rows) // BLOCK))],
+            block_table=[range(-(-end // BLOCK))],
             out_rows=[rows - 1],
         )
-        logits = self._executor.run(step, stop)
-        self.tokens.extend(tokens)
-        return np.asarray(logits[0].numpy())

@@ -2,51 +2,70 @@
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Callable
 
-from .request import Delta, Finish, Request, TokenLogprob
+import numpy as np
+from ultra_kernels.sampling import BadLogits, Draw, log_softmax
+from ultra_kernels.step import NOT_NUMBERS, Stream
+
+from .request import Delta, Finish, Request, SamplingParams, TokenLogprob
 from .runner import Logits
-from .sampling import Sampler, log_softmax
 from .tokens.stops import StopScanner
 from .tokens.tokenizer import Tokenizer
 
 
 class Sample:
-    """``step`` takes the logits of one position and gives the delta to send; ``finish`` is set when it ends.
+    """`step` takes the logits of one position and gives the delta to send, `take` a token that was drawn by
+    the executor, as `stream` says; ``finish`` is set when it ends.
 
     Deltas never hold part of a character or of a stop string. A delta may have a token and no text yet.
     """
 
     def __init__(
-        self, index: int, request: Request, seed: int, prompt: list[int], tokenizer: Tokenizer
+        self, index: int, request: Request, seed: int, prompt: list[int], tokenizer: Tokenizer, limit: int
     ) -> None:
+        """At most ``limit`` tokens in all."""
         self.index = index
         self.finish: Finish | None = None
-        self.count = 0
-        self.last: int | None = None
-        self._request, self._tokenizer, self._prompt_length = request, tokenizer, len(prompt)
-        self._sampler = Sampler(request.sampling, (seed + index) % 2**64, prompt)
+        self.tokens: list[int] = []
+        self._request, self._tokenizer, self._limit = request, tokenizer, limit
+        self._prompt, self._seed = prompt, (seed + index) % 2**64
         self._decoder = tokenizer.decoder()
         self._stops = StopScanner(request.sampling.stop)
 
-    def step(self, logits: Logits, limit: int) -> Delta | None:
-        """Draw one token; at most ``limit`` tokens in all. None when the model ended without more text."""
-        token = self._sampler.draw(logits, self._prompt_length + self.count)
+    @property
+    def stream(self) -> Stream:
+        """How the executor is to go on."""
+        return Stream(self._draw(), self._tokenizer.eog_ids, self._limit - len(self.tokens))
+
+    def _draw(self) -> Draw:
+        return draw_of(self._request.sampling, self._seed, self._prompt, self.tokens)
+
+    def step(self, logits: Logits, draw: Callable[[Logits, Draw], int]) -> Delta | None:
+        """Draw one token. None when the model ended without more text. Raises what ``draw`` does."""
+        token = draw(logits, self._draw())
+        return self.take(token, self._logprobs(logits, token))
+
+    def take(self, token: int, logprobs: tuple[TokenLogprob, ...] | None = None) -> Delta | None:
+        """The same for a token that is drawn already, or for the word that none could be."""
+        if token == NOT_NUMBERS:
+            raise BadLogits
         if token in self._tokenizer.eog_ids:
             return self._end("stop")
         text, stopped = self._stops.push(self._decoder.push(token))
-        offset, self.count, self.last = self.count, self.count + 1, token
+        offset = len(self.tokens)
+        self.tokens.append(token)
         if stopped:
             self.finish = "stop"
-        elif self.count >= limit:
+        elif len(self.tokens) >= self._limit:
             self.finish = "length"
             text += self._flush()
-        return Delta(self.index, offset, text, (token,), self._logprobs(logits, token))
+        return Delta(self.index, offset, text, (token,), logprobs)
 
     def _end(self, finish: Finish) -> Delta | None:
         self.finish = finish
         text = self._flush()
-        return Delta(self.index, self.count, text, ()) if text else None
+        return Delta(self.index, len(self.tokens), text, ()) if text else None
 
     def cancel(self) -> Delta | None:
         """End now; what was held back as a possible stop string is text after all."""
@@ -69,3 +88,21 @@ class Sample:
         piece = self._tokenizer.piece
         top = tuple((piece(int(id)), int(id), float(scores[id])) for id in likeliest)
         return (TokenLogprob(piece(token), token, float(scores[token]), top),)
+
+
+def draw_of(params: SamplingParams, seed: int, prompt: list[int], output: list[int]) -> Draw:
+    """How the token after ``prompt`` and ``output`` is drawn."""
+    return Draw(
+        seed=seed,
+        position=len(prompt) + len(output),
+        temperature=params.temperature,
+        top_k=params.top_k,
+        top_p=params.top_p,
+        min_p=params.min_p,
+        repetition_penalty=params.repetition_penalty,
+        presence_penalty=params.presence_penalty,
+        frequency_penalty=params.frequency_penalty,
+        logit_bias=params.logit_bias,
+        prompt=prompt,
+        output=tuple(output),  # as it is now: the list goes on growing
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from .program import NO_WAIT, OPERANDS, Attributes, Buffer, Kind, Node, Op, Program, Task
+from .program import NO_WAIT, OPERANDS, SHARES, Attributes, Buffer, Kind, Node, Op, Program, Task
 
 GRAIN = 16
 """Long nodes are cut at multiples of it: executors take as many rows of a matrix at once."""
@@ -52,6 +52,15 @@ class Builder:
         assert not missing and not unknown, f"{op.name}: missing {missing}, unknown {unknown}"
         ids = tuple(operands.get(slot.name, -1) for slot in slots)
         self._nodes.append(Node(op, layer, extent, ids, attributes))
+
+    def sample(self, logits: int) -> None:
+        """Append the node that draws a token from every row of ``logits``."""
+        operands = {
+            "logits": logits,
+            "draws": self.buffer("draws", Kind.DRAWS, "outputs"),
+            "drawn": self.buffer("drawn", Kind.DRAWN, "outputs"),
+        }
+        self.node(Op.SAMPLE, SHARES, operands, Attributes())
 
     def build(self, tiles: int = 1) -> Program:
         """The finished program, every node cut into at most ``tiles`` tiles of nearly equal size."""

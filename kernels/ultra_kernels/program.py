@@ -25,6 +25,8 @@ adds one to ``sem[signal]`` when its writes are visible. Nothing is ever reset.
     LINEAR_ADD       column of x          x += W a + b          (attention output; MLP down)
     NORM_GATE_UP     intermediate column  u = silu(Wg h) * (Wu h), h = rmsnorm(x)
     NORM_HEAD        vocabulary row       logits[i] = W rmsnorm(x[out_rows[i]])
+    SAMPLE           share of the rows    drawn[i] = the token that draws[i] takes from logits[i], if the step
+                                          has draws (`sampling`): one that asks for logits alone has none
 
 A mixture of experts; below, e stands for experts[r, k], and h for rmsnorm(x):
 
@@ -61,6 +63,9 @@ positions alone: the sums of a row may not change with its company."""
 
 NO_WAIT = -1
 
+SHARES = 64
+"""Tile units of SAMPLE: unit u of n has the rows from ``u * rows // n`` to ``(u + 1) * rows // n``."""
+
 
 class Op(IntEnum):
     """Opcodes; the module's docstring has their meaning."""
@@ -74,6 +79,7 @@ class Op(IntEnum):
     ROUTE = 7
     EXPERT_GATE_UP = 8
     EXPERT_DOWN_ADD = 9
+    SAMPLE = 10
     ATTENTION_MERGE = 11
 
 
@@ -100,7 +106,9 @@ class Kind(Enum):
     ACTIVATION = "activation"  # float32, lives for one step
     INDEX = "index"  # int32, made by an op for others, lives for one step
     INPUT = "input"  # int32, written before a step
+    DRAWS = "draws"  # a `sampling.Draw` for each row, however an executor has it, written before a step
     OUTPUT = "output"  # float32, read after a step
+    DRAWN = "drawn"  # int32 tokens, read after a step
 
 
 class Access(Enum):
@@ -147,6 +155,7 @@ OPERANDS: Mapping[Op, tuple[Operand, ...]] = {
         *_writes("u"),
     ),
     Op.EXPERT_DOWN_ADD: (*_reads("u", "experts", "gates", "w", "b?"), Operand("x", Access.UPDATE)),
+    Op.SAMPLE: (*_reads("logits", "draws"), *_writes("drawn")),
 }
 """Operand slots of every op, in descriptor order."""
 

@@ -7,15 +7,19 @@ about twice the speed; norms, RoPE, softmax and the residual stream stay float32
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from . import mixture
 from .program import BLOCK, NO_WAIT, OPERANDS, SPLITS, Attributes, Buffer, Kind, Node, Op, Program, Task
-from .step import Packed, Sizes, Step, Stopped
+from .rounds import Rounds, check_tokens
+from .sampling import BadLogits, Draw, draw
+from .step import NOT_NUMBERS, Heard, Packed, Sizes, Step, Stopped, Stream
 
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
@@ -44,6 +48,7 @@ class ReferenceExecutor:
         self._memory: list[Tensor | Packed | None] = [None] * len(program.buffers)
         self._semaphores = [0] * program.semaphores
         self._epoch = 0
+        self._draws: Sequence[Draw] = []
         self._load(weights, progress)
 
     def _load(self, weights: Mapping[str, Packed], progress: Callable[[int, int], None]) -> None:
@@ -83,16 +88,38 @@ class ReferenceExecutor:
 
     def run(self, step: Step, stop: Callable[[], bool] = lambda: False) -> Tensor:
         """See `Executor.run`. Raises `ValueError` for a step larger than the executor was built for."""
+        self._run(step, [], stop)
+        return self._tensor("logits")
+
+    def draw(self, logits: npt.NDArray[np.float32], how: Draw) -> int:
+        """See `Executor.draw`."""
+        check_tokens(how, len(logits))
+        return draw(logits, how)
+
+    def generate(
+        self, step: Step, streams: Sequence[Stream], heard: Heard, stop: Callable[[], bool] = lambda: False
+    ) -> None:
+        """See `Executor.generate`."""
+        rounds = Rounds(step, streams, int(self.program.buffer("logits").shape[1]))
+        while not rounds.over:
+            self._run(rounds.step, rounds.draws, stop)
+            if not heard(rounds.take(self._tensor("drawn").tolist())):
+                return
+
+    def _run(self, step: Step, draws: Sequence[Draw], stop: Callable[[], bool]) -> None:
         self._admit(step)
+        self._draws = draws
         self._epoch += 1
         for task in self.program.tasks:
             if stop():
                 self._abandon()
                 raise Stopped
             self.execute(task)
-        logits = self._memory[self.program.buffer("logits").id]
-        assert isinstance(logits, Tensor)
-        return logits
+
+    def _tensor(self, name: str) -> Tensor:
+        tensor = self._memory[self.program.buffer(name).id]
+        assert isinstance(tensor, Tensor)
+        return tensor
 
     def close(self) -> None:
         """Nothing to do: the memory goes with the object."""
@@ -130,6 +157,8 @@ class ReferenceExecutor:
                 self._memory[buffer.id] = torch.full(size, torch.nan)
             elif buffer.kind is Kind.INDEX:
                 self._memory[buffer.id] = torch.full(self._sized(buffer, rows=rows), -1)
+            elif buffer.kind is Kind.DRAWN:
+                self._memory[buffer.id] = torch.full((outputs,), NOT_NUMBERS)
 
     def _abandon(self) -> None:
         """Bring the semaphores to where a complete step would have left them."""
@@ -252,6 +281,14 @@ class ReferenceExecutor:
             total += gates[:, slot, None] * y[:, slot]
         m["x"][:, tile] += total
 
+    def _sample(self, node: Node, m: dict[str, Tensor], tile: slice) -> None:
+        rows = len(self._draws)
+        for row in range(tile.start * rows // node.extent, tile.stop * rows // node.extent):
+            try:
+                m["drawn"][row] = draw(m["logits"][row].numpy(), self._draws[row])
+            except BadLogits:
+                m["drawn"][row] = NOT_NUMBERS
+
 
 _RUN: dict[Op, Callable[..., None]] = {
     Op.EMBED: ReferenceExecutor._embed,
@@ -264,6 +301,7 @@ _RUN: dict[Op, Callable[..., None]] = {
     Op.ROUTE: ReferenceExecutor._route,
     Op.EXPERT_GATE_UP: ReferenceExecutor._expert_gate_up,
     Op.EXPERT_DOWN_ADD: ReferenceExecutor._expert_down_add,
+    Op.SAMPLE: ReferenceExecutor._sample,
 }
 assert _RUN.keys() == OPERANDS.keys()
 

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+import numpy.typing as npt
 from torch import Tensor
 
 from .formats import Format
 from .program import BLOCK
+from .sampling import Draw
+
+ENDED = -1
+"""In place of a token: the stream ended in an earlier round."""
+
+NOT_NUMBERS = -2
+"""In place of a token: none could be drawn (`sampling.BadLogits`), the stream ends here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +65,22 @@ class Step:
     out_rows: Sequence[int]
 
 
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """A row that goes on from round to round: ``draw`` is how its next token is drawn.
+
+    It ends with a token of ``ends``, which is its last, or after ``tokens`` of them.
+    """
+
+    draw: Draw
+    ends: Collection[int] = ()
+    tokens: int = 1
+
+
+Heard = Callable[[Sequence[int]], bool]
+"""Gets the tokens of one round, one for each stream; says whether to go on."""
+
+
 class Stopped(Exception):
     """The step was abandoned because ``stop`` said so; the KV of its rows is undefined."""
 
@@ -71,6 +96,27 @@ class Executor(Protocol):
     def run(self, step: Step, stop: Callable[[], bool] = lambda: False) -> Tensor:
         """One step; float32 logits [len(out_rows), vocabulary]. ``stop`` is polled between tasks and ends
         the step with `Stopped`."""
+        ...
+
+    def draw(self, logits: npt.NDArray[np.float32], how: Draw) -> int:
+        """The token that `sampling.draw` takes from float32 logits [vocabulary]. Raises `BadLogits`."""
+        ...
+
+    def generate(
+        self, step: Step, streams: Sequence[Stream], heard: Heard, stop: Callable[[], bool] = lambda: False
+    ) -> None:
+        """``step``, then round after round until every stream has ended.
+
+        ``streams`` are those of ``step.out_rows``, in their order. A round is one row for each stream that
+        goes on: its last token, at the next position. ``heard`` gets the tokens of every round when it is
+        done (`ENDED` and `NOT_NUMBERS` are none), and ends the call by False; an executor may have begun the
+        next round by then, so KV after what was heard is undefined. ``stop`` is as in `run`.
+
+        Streams of one token each may be any rows: the slots of a drafted block, each drawn for itself.
+
+        Raises `ValueError` for streams that do not fit the step: more rounds than their blocks have room for,
+        or one of several tokens that is not the last row of its sequence.
+        """
         ...
 
     def close(self) -> None:

@@ -212,18 +212,20 @@ def test_closing_ends_what_runs_and_what_waits(qwen2: Path) -> None:
 
 
 class _Broken:
-    """An executor that fails once in the way it is told, then works again."""
+    """An executor one of whose methods fails once, in the way it is told, then works again."""
 
-    def __init__(self, inner: Any, error: BaseException) -> None:
-        self._inner, self._error = inner, error
+    def __init__(self, inner: Any, method: str, error: BaseException) -> None:
+        self._inner, self._method, self._error = inner, method, error
 
-    def run(self, *args: Any) -> Any:
-        error, self._error = self._error, None  # type: ignore[assignment]
-        if error is not None:
-            raise error
-        return self._inner.run(*args)
+    def __getattr__(self, name: str) -> Any:
+        def fail(*args: Any) -> Any:
+            self._method = ""
+            raise self._error
+
+        return fail if name == self._method else getattr(self._inner, name)
 
 
+@pytest.mark.parametrize("method", ["run", "generate"])
 @pytest.mark.parametrize(
     ("error", "code", "words"),
     [
@@ -233,12 +235,12 @@ class _Broken:
     ],
 )
 def test_a_fault_fails_the_request_and_not_the_engine(
-    engine: Engine, error: BaseException, code: str, words: str
+    engine: Engine, method: str, error: BaseException, code: str, words: str
 ) -> None:
     before = run(engine, max_tokens=4).tokens()
     runner = engine._model.runner
     inner = runner._executor
-    runner._executor = _Broken(inner, error)
+    runner._executor = _Broken(inner, method, error)
     try:
         failed = run(engine, max_tokens=4).wait()
         assert isinstance(failed, Failed) and failed.code == code and words in failed.message

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from ultra_engine.runner import CHUNK
 from ultra_engine.weights.hub import resolve
 from ultra_engine.weights.registry import TEST_MODEL
 from ultra_kernels.cpu import abi
+from ultra_kernels.cpu.executor import CpuExecutor
 from ultra_kernels.program import BLOCK
 from ultra_kernels.step import Step
 
@@ -62,6 +64,31 @@ def test_without_the_library_it_says_so_once(unbuilt: None, capsys: pytest.Captu
     )
     with pytest.raises(ModelError, match="not built"):
         executors.choose("cpu", None)
+
+
+@built
+@pytest.mark.parametrize("threads", [0, -3, 5000])
+def test_a_number_of_threads_that_makes_no_sense_is_refused(qwen2: Path, threads: int) -> None:
+    for executor in ("cpu", "reference"):
+        with pytest.raises(ModelError, match=f"threads must be 1 to 1024, not {threads}"):
+            Engine.open(str(qwen2), executor=executor, threads=threads)
+
+
+@built
+def test_pinning_is_the_machines_and_linuxs(qwen2: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ModelError, match="leave out --pin"):
+        Engine.open(str(qwen2), executor="reference", pin=True)
+    places = []
+    for pin, variable in ((False, "0"), (True, ""), (False, "1")):
+        monkeypatch.setenv("ULTRA_PIN", variable)
+        model = Model.load(qwen2, executor="cpu", threads=2, pin=pin)
+        assert isinstance(model._executor, CpuExecutor)
+        places.append(len(model._executor._cpus))
+        model.close()
+    assert places[0] == 0 < places[1] == places[2]
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    with pytest.raises(ModelError, match="on Linux alone: leave out --pin and ULTRA_PIN"):
+        Model.load(qwen2, executor="cpu", threads=2)
 
 
 @built

@@ -34,6 +34,7 @@ def build(
         "logits": b.buffer("logits", Kind.OUTPUT, "outputs", VOCAB),
     }
     b.node(Op.NORM_HEAD, VOCAB, head, Attributes(eps=1e-5))
+    b.sample(head["logits"])
     return b.build(tiles)
 
 

@@ -63,6 +63,9 @@ def add(subparsers: Any) -> None:
         help="run the reference executor: bfloat16 is faster, float32 is exact",
     )
     parser.add_argument("--threads", type=_count, metavar="N", help="threads of the processor to use")
+    parser.add_argument(
+        "--pin", action="store_true", help="keep each thread on one processor (Linux; also ULTRA_PIN=1)"
+    )
     parser.set_defaults(run=run)
 
 
@@ -87,6 +90,7 @@ def run(args: argparse.Namespace) -> int:
                 executor=args.executor,
                 precision=args.precision,
                 threads=args.threads,
+                pin=args.pin,
                 progress=progress,
             )
         asyncio.run(_serve(engine, claim, args.idle_exit))

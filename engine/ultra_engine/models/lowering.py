@@ -26,6 +26,7 @@ def lower(config: ModelConfig, tiles: int = 1) -> Program:
         "logits": b.buffer("logits", Kind.OUTPUT, "outputs", config.vocab),
     }
     b.node(Op.NORM_HEAD, config.vocab, head, Attributes(eps=config.eps))
+    b.sample(head["logits"])
     return b.build(tiles)
 
 

@@ -22,7 +22,7 @@ def check(program: Program) -> None:
 
 def _structure(program: Program) -> None:
     """Ids are in range, tasks agree with their nodes, nobody writes what is read-only."""
-    frozen = {Kind.WEIGHT, Kind.CONSTANT, Kind.INPUT}
+    frozen = {Kind.WEIGHT, Kind.CONSTANT, Kind.INPUT, Kind.DRAWS}
     for index, node in enumerate(program.nodes):
         for slot, id in node.bound():
             require(id < len(program.buffers), f"node {index} {node.op.name}.{slot.name}: no buffer {id}")

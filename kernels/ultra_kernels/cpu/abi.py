@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
+from enum import IntEnum
 
 from . import build
 
@@ -42,6 +43,47 @@ class CostRecord(ctypes.Structure):
     _fields_ = [("tasks", ctypes.c_int64), ("busy", ctypes.c_int64), ("waited", ctypes.c_int64)]
 
 
+class DrawRecord(ctypes.Structure):
+    """How one token is drawn (``src/sample.h``)."""
+
+    _fields_ = [
+        ("seed", ctypes.c_uint64),
+        ("position", ctypes.c_int64),
+        *((name, ctypes.c_double) for name in ("temperature", "top_p", "min_p")),
+        *((name, ctypes.c_double) for name in ("repetition", "presence", "frequency")),
+        ("top_k", ctypes.c_int32),
+        ("touched_count", ctypes.c_int32),
+        ("touched", ctypes.c_void_p),
+    ]
+
+
+class StreamRecord(ctypes.Structure):
+    """One stream of a call of several rounds (``src/rounds.h``)."""
+
+    _fields_ = [
+        ("draw", DrawRecord),
+        ("ends", ctypes.c_void_p),
+        ("end_count", ctypes.c_int32),
+        ("tokens", ctypes.c_int32),
+        ("remembers", ctypes.c_int32),
+    ]
+
+
+class InputsRecord(ctypes.Structure):
+    """Where a step's inputs are (``src/rounds.h``)."""
+
+    _fields_ = [(name, ctypes.c_void_p) for name in ("tokens", "positions", "sequences", "out_rows")]
+
+
+class Status(IntEnum):
+    """How a step ended (``src/machine.h``)."""
+
+    STOPPED = 0
+    DONE = 1
+    FAULTY = 2
+    NO_MEMORY = 3
+
+
 NODE_WORDS, NODE_OPERANDS = 38, 20
 """int32 words of a node record: op, extent, operand slots, and the words of its attributes."""
 
@@ -64,7 +106,7 @@ def load() -> ctypes.CDLL:
     pointer, number = ctypes.c_void_p, ctypes.c_int32
     library.ultra_cpu_create.argtypes = [
         *(ctypes.c_char_p, pointer, pointer, number, pointer, number),
-        *(ctypes.POINTER(SizesRecord), number),
+        *(ctypes.POINTER(SizesRecord), number, pointer, number),
     ]
     library.ultra_cpu_lanes.argtypes = [ctypes.c_char_p]
     library.ultra_cpu_pack.argtypes = [
@@ -75,6 +117,13 @@ def load() -> ctypes.CDLL:
     library.ultra_cpu_run.argtypes = [pointer, number, number, number, POLL]
     library.ultra_cpu_costs.argtypes = [pointer, pointer]
     library.ultra_cpu_costs.restype = None
+    library.ultra_cpu_generate.argtypes = [
+        *(pointer, ctypes.POINTER(InputsRecord), pointer, number, number, number),
+        *(pointer, pointer, ctypes.POINTER(number), POLL),
+    ]
+    library.ultra_cpu_draw.argtypes = [pointer, pointer, number, ctypes.POINTER(DrawRecord), pointer]
+    library.ultra_cpu_fault.argtypes = [pointer]
+    library.ultra_cpu_fault.restype = ctypes.c_char_p
     library.ultra_cpu_destroy.argtypes = [pointer]
     library.ultra_cpu_destroy.restype = None
     return library

@@ -57,6 +57,8 @@ def build(target: Path = LIBRARY, extra: tuple[str, ...] = ()) -> Path:
     units = [
         ("abi.cpp", [f'-DULTRA_SOURCES="{digest()}"']),
         ("machine.cpp", []),
+        ("rounds.cpp", []),
+        ("sample.cpp", []),
         ("level.cpp", ["-DULTRA_LEVEL=portable"]),
     ]
     if x86:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import os
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,15 +20,25 @@ import torch
 from torch import Tensor
 
 from ..program import BLOCK, Buffer, Kind, Op, Program
-from ..step import Packed, Sizes, Step, Stopped
+from ..rounds import check, check_tokens
+from ..sampling import BadLogits, Draw
+from ..step import NOT_NUMBERS, Heard, Packed, Sizes, Step, Stopped, Stream
 from . import abi, mixture
 from .arena import CODES, Arena, packs
+from .streams import Streams, draw_record
 
 _TYPES: dict[Kind, type[np.generic]] = {
     Kind.INPUT: np.int32,
     Kind.INDEX: np.int32,
+    Kind.DRAWN: np.int32,
     Kind.STATE: np.float16,
 }
+
+MAX_THREADS = 1024
+
+
+class MachineFault(RuntimeError):
+    """A thread of the machine failed; the step is lost, the machine is as good as before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +55,11 @@ class CpuExecutor:
     """Owns the machine and the buffers of one program; `run` executes steps on them.
 
     ``weights`` maps buffer names to packed tensors: quantised matrices are copied, the rest stays where it
-    is; ``threads`` counts the calling
-    one and defaults to the processors that this process may use; ``progress(done, total)`` is called per
-    weight. Raises `ValueError` for a weight whose shape is not the program's, `abi.LibraryUnavailable`, and
-    `MemoryError`.
+    is; ``threads`` counts the calling one and defaults to the processors that this process may use; ``pin``
+    keeps each of the other threads on a processor of its own, as long as there are enough (Linux alone);
+    ``progress(done, total)`` is called per weight. Raises `ValueError` for a weight whose shape is not the
+    program's, a number of threads that is not 1 to `MAX_THREADS`, and pinning where it cannot be had;
+    `abi.LibraryUnavailable`, and `MemoryError`.
     """
 
     batch_invariant = True
@@ -61,9 +72,13 @@ class CpuExecutor:
         sizes: Sizes,
         threads: int | None = None,
         progress: Callable[[int, int], None] = lambda done, total: None,
+        pin: bool = False,
     ) -> None:
         self.program, self.sizes = program, sizes
-        self.threads = threads or default_threads()
+        self.threads = default_threads() if threads is None else threads
+        if not 1 <= self.threads <= MAX_THREADS:
+            raise ValueError(f"threads must be 1 to {MAX_THREADS}, not {threads}")
+        self._cpus = np.array(_processors() if pin else [], dtype=np.int32)
         self.level = abi.level()
         self._memory: dict[int, npt.NDArray[Any]] = {}
         self._table = (abi.BufferRecord * len(program.buffers))()
@@ -73,6 +88,7 @@ class CpuExecutor:
                 self._place(buffer)
         self._inputs = {b.name: self._memory[b.id] for b in program.buffers if b.kind is Kind.INPUT}
         self._logits = program.buffer("logits")
+        self._room = np.empty(0, dtype=np.float32)  # of the logits that nobody asked for
         tables = (node.operands[0] for node in program.nodes if node.op is Op.EMBED)
         self._vocabulary = min(int(program.buffers[id].shape[0]) for id in tables)
         self._nodes, self._tasks = _node_words(program), program.descriptors()
@@ -89,6 +105,8 @@ class CpuExecutor:
             self.program.semaphores,
             ctypes.byref(self._scratch()),
             self.threads,
+            self._cpus.ctypes.data,
+            len(self._cpus),
         )
         if not machine:
             raise MemoryError("there is no memory for the threads of the CPU machine")
@@ -175,29 +193,88 @@ class CpuExecutor:
 
         Raises `ValueError` for a step that the executor was not built for.
         """
-        assert self._destroy.alive, "the executor is closed"
         width = self._admit(step)
         logits = torch.empty(len(step.out_rows), int(self._logits.shape[1]))
         self._table[self._logits.id].data = logits.data_ptr()
+        self._call(stop, lambda: True, abi.load().ultra_cpu_run, len(step.tokens), len(step.out_rows), width)
+        return logits
+
+    def generate(
+        self, step: Step, streams: Sequence[Stream], heard: Heard, stop: Callable[[], bool] = lambda: False
+    ) -> None:
+        """See `Executor.generate`; ``stop`` is polled every few milliseconds and after every round.
+
+        ``heard`` is told of a round while the next one is running. Raises `ValueError` for what the executor
+        was not built for, `MachineFault` and `MemoryError`.
+        """
+        vocabulary = int(self._logits.shape[1])
+        assert vocabulary <= self._vocabulary, "tokens are drawn that have no embedding"
+        width = self._admit(step)
+        check(step, streams, vocabulary)
+        if self._room.size < len(streams) * vocabulary:
+            self._room = np.empty(len(streams) * vocabulary, dtype=np.float32)
+        self._table[self._logits.id].data = self._room.ctypes.data
+        inputs = (self._inputs[name].ctypes.data for name in ("tokens", "positions", "sequences", "out_rows"))
+        memory, drawn = Streams(streams), self._memory[self.program.buffer("drawn").id]
+        self._call(
+            *(stop, lambda: memory.hear(heard), abi.load().ultra_cpu_generate),
+            *(ctypes.byref(abi.InputsRecord(*inputs)), memory.records, len(streams), len(step.tokens), width),
+            *(drawn.ctypes.data, memory.ring, ctypes.byref(memory.done)),
+        )
+
+    def draw(self, logits: npt.NDArray[np.float32], how: Draw) -> int:
+        """See `Executor.draw`. Raises `ValueError` for tokens outside the vocabulary, and `MemoryError`."""
+        assert self._destroy.alive, "the executor is closed"
+        assert logits.dtype == np.float32 and logits.strides == (4,)
+        check_tokens(how, len(logits))
+        record, keep = draw_record(how)
+        token = ctypes.c_int32()
+        status = abi.load().ultra_cpu_draw(
+            self._machine, logits.ctypes.data, len(logits), ctypes.byref(record), ctypes.byref(token)
+        )
+        del keep  # until here the record pointed to it
+        self._raise_for(status)
+        if token.value == NOT_NUMBERS:
+            raise BadLogits
+        return token.value
+
+    def _raise_for(self, status: int) -> None:
+        if status == abi.Status.NO_MEMORY:
+            raise MemoryError("there is no memory for the threads of the CPU machine")
+        if status == abi.Status.FAULTY:
+            raise MachineFault(abi.load().ultra_cpu_fault(self._machine).decode())
+
+    def _call(
+        self,
+        stop: Callable[[], bool],
+        go_on: Callable[[], bool],
+        function: Callable[..., int],
+        *arguments: object,
+    ) -> None:
+        """Run ``function`` of the machine; it ends early when ``stop`` says so, or ``go_on`` does not."""
+        assert self._destroy.alive, "the executor is closed"
         if stop():
             raise Stopped
+        ended = False
         failure: list[BaseException] = []
 
         def poll() -> int:
+            nonlocal ended
             try:
-                return int(stop())
+                ended = ended or not go_on()
+                return int(ended or stop())
             except BaseException as error:  # must not cross C; it is raised below
                 failure.append(error)
                 return 1
 
-        done = abi.load().ultra_cpu_run(
-            self._machine, len(step.tokens), len(step.out_rows), width, abi.POLL(poll)
-        )
+        status = function(self._machine, *arguments, abi.POLL(poll))
         if failure:
             raise failure[0]
-        if not done:
+        self._raise_for(status)
+        if status == abi.Status.STOPPED and not ended:
             raise Stopped
-        return logits
+        if not ended:
+            go_on()
 
     def _admit(self, step: Step) -> int:
         """Write the inputs, everything that becomes an address checked; returns the width of the table."""
@@ -235,6 +312,13 @@ def default_threads() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def _processors() -> list[int]:
+    """Where threads may be pinned."""
+    if not hasattr(os, "sched_getaffinity"):
+        raise ValueError("threads can be pinned on Linux alone")
+    return sorted(os.sched_getaffinity(0))
 
 
 def _within(what: str, values: npt.NDArray[Any], limit: int | npt.NDArray[Any]) -> None:

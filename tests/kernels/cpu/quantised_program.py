@@ -51,6 +51,7 @@ def build(tiles: int = 1, *, hidden: int = 256, wide: int = 512, window: int = 0
     head = {"x": x, "norm": b.weight("norm", hidden), "w": table, "out_rows": b.input("out_rows", "outputs")}
     head["logits"] = b.buffer("logits", Kind.OUTPUT, "outputs", VOCAB)
     b.node(Op.NORM_HEAD, VOCAB, head, Attributes(eps=1e-5))
+    b.sample(head["logits"])
     return b.build(tiles)
 
 

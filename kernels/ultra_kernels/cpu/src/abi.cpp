@@ -9,7 +9,7 @@
 #include <cpuid.h>
 #endif
 
-#include "machine.h"
+#include "rounds.h"
 
 #define ULTRA_EXPORT extern "C" __attribute__((visibility("default")))
 
@@ -69,18 +69,22 @@ ULTRA_EXPORT void ultra_cpu_pack(const char* level, int32_t format, int64_t rows
 // Null where memory or threads are short.
 ULTRA_EXPORT void* ultra_cpu_create(const char* level, const ultra::Node* nodes, const ultra::Task* tasks,
                                     int32_t task_count, const ultra::Buffer* buffers, int32_t semaphores,
-                                    const ultra::Sizes* sizes, int32_t threads) {
+                                    const ultra::Sizes* sizes, int32_t threads, const int32_t* cpus,
+                                    int32_t cpu_count) {
     try {
-        return new ultra::Machine(*find(level), nodes, tasks, task_count, buffers, semaphores, *sizes, threads);
+        return new ultra::Machine(*find(level), nodes, tasks, task_count, buffers, semaphores, *sizes, threads,
+                                  std::vector<int>(cpus, cpus + cpu_count));
     } catch (const std::exception&) {
         return nullptr;
     }
 }
 
-// 1, or 0 if the step was stopped.
+// One step without draws; a Status.
 ULTRA_EXPORT int32_t ultra_cpu_run(void* machine, int32_t rows, int32_t outputs, int32_t table_width,
                                    ultra::Poll poll) {
-    return static_cast<ultra::Machine*>(machine)->run(rows, outputs, table_width, poll);
+    ultra::Machine& m = *static_cast<ultra::Machine*>(machine);
+    m.begin(rows, outputs, table_width, nullptr);
+    return m.finish(poll);
 }
 
 // What every op cost since the machine began: `out` has room for ultra_cpu_ops() records.
@@ -89,5 +93,30 @@ ULTRA_EXPORT void ultra_cpu_costs(const void* machine, ultra::Cost* out) {
 }
 
 ULTRA_EXPORT int32_t ultra_cpu_ops() { return ultra::OPS; }
+// The step that the inputs hold and what follows from it; a Status. See rounds.h.
+ULTRA_EXPORT int32_t ultra_cpu_generate(void* machine, const ultra::Inputs* inputs, const ultra::Stream* streams,
+                                        int32_t count, int32_t rows, int32_t table_width, const int32_t* drawn,
+                                        int32_t* ring, int32_t* done, ultra::Poll poll) {
+    try {
+        ultra::Machine& m = *static_cast<ultra::Machine*>(machine);
+        return ultra::Rounds(m, *inputs, streams, count, drawn, ring, done).run(rows, table_width, poll);
+    } catch (const std::bad_alloc&) {  // between two steps
+        return ultra::NO_MEMORY;
+    }
+}
+
+// One token outside of a step; a Status.
+ULTRA_EXPORT int32_t ultra_cpu_draw(void* machine, const float* logits, int32_t count, const ultra::Draw* how,
+                                    int32_t* token) {
+    try {
+        *token = static_cast<ultra::Machine*>(machine)->draw(logits, count, *how);
+        return ultra::DONE;
+    } catch (const std::bad_alloc&) {
+        return ultra::NO_MEMORY;
+    }
+}
+
+// What was wrong in the step that was FAULTY.
+ULTRA_EXPORT const char* ultra_cpu_fault(void* machine) { return static_cast<ultra::Machine*>(machine)->fault(); }
 
 ULTRA_EXPORT void ultra_cpu_destroy(void* machine) { delete static_cast<ultra::Machine*>(machine); }

@@ -9,10 +9,11 @@ enum Format : int32_t { F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K
 
 enum Op : int32_t {
     EMBED = 1, NORM_QKV, ATTENTION, LINEAR_ADD, NORM_GATE_UP, NORM_HEAD, ROUTE, EXPERT_GATE_UP, EXPERT_DOWN_ADD,
-    ATTENTION_MERGE = 11
+    SAMPLE, ATTENTION_MERGE
 };
 
 constexpr int OPS = 16;  // more than the largest opcode
+constexpr int32_t FAULT = 255;  // an op of the tests alone: its task throws; no program can have it
 
 enum Scoring : int32_t { SOFTMAX, CHOSEN, SIGMOID };
 

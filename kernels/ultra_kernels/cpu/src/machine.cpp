@@ -1,9 +1,16 @@
 #include "machine.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <new>
-#include <system_error>
+#include <stdexcept>
+
+#if defined(__linux__)
+#include <pthread.h>
+#include <sched.h>
+#endif
 
 namespace ultra {
 namespace {
@@ -25,6 +32,17 @@ inline void relax() {
 
 int64_t now() {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(Steady::now().time_since_epoch()).count();
+}
+
+void pin(std::thread& thread, int cpu) {
+#if defined(__linux__)
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(static_cast<size_t>(cpu), &set);
+    pthread_setaffinity_np(thread.native_handle(), sizeof set, &set);  // a processor that has gone: no pinning
+#else
+    (void)thread, (void)cpu;  // refused before it comes to this
+#endif
 }
 
 // Waiting that hurts nobody: spin as long as a hand-over takes, then let others run, then sleep in naps.
@@ -102,22 +120,29 @@ struct Machine::Memory {
     }
 
     Scratch scratch;
+    Sampler sampler;
     std::vector<void*> blocks;
     Cost costs[OPS] = {};  // in ticks
 };
 
 Machine::Machine(const Level& level, const Node* nodes, const Task* tasks, int task_count,
-                 const Buffer* buffers, int semaphores, const Sizes& sizes, int threads)
+                 const Buffer* buffers, int semaphores, const Sizes& sizes, int threads,
+                 const std::vector<int>& cpus)
     : level_(level),
       tasks_(tasks),
       task_count_(static_cast<uint64_t>(task_count)),
       context_{nodes, buffers, {}},
       semaphores_(new std::atomic<uint64_t>[static_cast<size_t>(semaphores)]()) {
     ticket_ = task_count_;  // step 0 has no tasks left
+    fault_.reserve(200);
     for (int i = 0; i < threads; i++) memory_.push_back(std::make_unique<Memory>(sizes, level.lanes));
+    threads_.reserve(static_cast<size_t>(threads));
     try {
-        for (int i = 1; i < threads; i++) threads_.emplace_back(&Machine::reside, this, i);
-    } catch (const std::system_error&) {
+        for (int i = 1; i < threads; i++) {
+            threads_.emplace_back(&Machine::reside, this, i);
+            if (!cpus.empty()) pin(threads_.back(), cpus[static_cast<size_t>(i) % cpus.size()]);
+        }
+    } catch (const std::exception&) {
         // The system gives no more threads: those that are there do all the work.
     }
 }
@@ -131,9 +156,11 @@ Machine::~Machine() {
     for (std::thread& thread : threads_) thread.join();
 }
 
-bool Machine::run(int rows, int outputs, int table_width, Poll poll) {
+void Machine::begin(int rows, int outputs, int table_width, const Draw* draws) {
     const uint64_t step = (ticket_.load() >> 32) + 1;
     context_.step = {rows, outputs, table_width, static_cast<uint32_t>(step)};
+    draws_ = draws;
+    status_ = DONE;
     stopped_ = false;
     asked_ = now();
     ticket_ = step << 32;
@@ -141,13 +168,18 @@ bool Machine::run(int rows, int outputs, int table_width, Poll poll) {
         { std::lock_guard<std::mutex> lock(mutex_); }
         wake_.notify_all();
     }
+}
+
+Status Machine::finish(Poll poll) {
     work(*memory_[0], poll);
+    const uint64_t all = (ticket_.load() >> 32) * task_count_;
     Patience patience;
-    while (finished_.load(std::memory_order_acquire) < step * task_count_) {
+    while (finished_.load(std::memory_order_acquire) < all) {
         if (!patience.once()) std::this_thread::sleep_for(NAP);
         ask(poll);
     }
-    return !stopped_;
+    std::lock_guard<std::mutex> lock(mutex_);
+    return status_ == DONE && stopped_ ? STOPPED : status_;
 }
 
 void Machine::reside(int index) {
@@ -194,8 +226,8 @@ void Machine::work(Memory& memory, Poll poll) {
         const int64_t taken = Clock::ticks();
         wait_for(task, step, poll);
         const int64_t begun = Clock::ticks();
-        if (!stopped_.load(std::memory_order_relaxed)) level_.execute(context_, task, memory.scratch);
-        Cost& cost = memory.costs[task.op];
+        if (!stopped_.load(std::memory_order_relaxed)) attempt(task, memory);
+        Cost& cost = memory.costs[task.op < OPS ? task.op : 0];
         cost.tasks++;
         cost.busy += Clock::ticks() - begun;
         cost.waited += begun - taken;
@@ -215,6 +247,49 @@ void Machine::costs(Cost* out) const {
         }
         out[op] = {sum.tasks, clock_.nanoseconds(sum.busy), clock_.nanoseconds(sum.waited)};
     }
+}
+
+// Whatever a task throws ends the step, not the process, and reaches the caller as the step's Status.
+void Machine::attempt(const Task& task, Memory& memory) {
+    try {
+        execute(task, memory);
+    } catch (const std::bad_alloc&) {
+        fail(NO_MEMORY, "");
+    } catch (const std::exception& error) {
+        fail(FAULTY, error.what());
+    }
+}
+
+void Machine::execute(const Task& task, Memory& memory) {
+    if (task.op == SAMPLE) return sample(task, memory.sampler);
+    if (task.op != FAULT) return level_.execute(context_, task, memory.scratch);
+    if (task.start == 0) throw std::bad_alloc();
+    throw std::runtime_error("a fault on purpose");
+}
+
+void Machine::sample(const Task& task, Sampler& sampler) const {
+    if (!draws_) return;
+    const Node& node = context_.nodes[task.node];
+    const Buffer &logits = context_.buffers[node.operands[0]], &drawn = context_.buffers[node.operands[2]];
+    const int64_t rows = context_.step.outputs, end = (task.start + task.count) * rows / node.extent;
+    for (int64_t row = task.start * rows / node.extent; row < end; row++)
+        static_cast<int32_t*>(drawn.data)[row] = sampler.draw(
+            static_cast<const float*>(logits.data) + row * logits.columns, logits.columns, draws_[row]);
+}
+
+int32_t Machine::draw(const float* logits, int count, const Draw& how) {
+    return memory_[0]->sampler.draw(logits, count, how);
+}
+
+void Machine::fail(Status status, const char* what) {
+    {
+        std::lock_guard<std::mutex> lock(mutex_);
+        if (status_ == DONE) {
+            status_ = status;
+            fault_.assign(what, std::min(std::strlen(what), fault_.capacity()));  // no memory is asked for here
+        }
+    }
+    stopped_ = true;
 }
 
 void Machine::wait_for(const Task& task, uint64_t step, Poll poll) {
