@@ -115,6 +115,30 @@ class Root:
         with self.parent(path) as (fd, name):
             os.unlink(name, dir_fd=fd)
 
+    def sweep(self) -> None:
+        """Remove half-written files whose process is gone."""
+        for folder, _, names in os.walk(self.path):
+            for name in names:
+                owner = name.removeprefix(TEMPORARY).partition("-")[0]
+                if (
+                    name.startswith(TEMPORARY)
+                    and name.endswith(".tmp")
+                    and owner.isdigit()
+                    and not _lives(int(owner))
+                ):
+                    with contextlib.suppress(OSError):
+                        os.unlink(os.path.join(folder, name))
+
+
+def _lives(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
 
 def read_at(fd: int, name: str, path: str, limit: int) -> tuple[bytes, int]:
     """The bytes and permission bits of the regular file ``name`` in the open folder ``fd``."""
