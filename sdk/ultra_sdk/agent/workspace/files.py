@@ -96,6 +96,10 @@ class Workspace:
             raise ProtectedPath(name, "belongs to version control and is not edited")
         return path
 
+    def has_read(self, path: str) -> bool:
+        """Whether the agent has read, or written, the file."""
+        return path in self._seen
+
     def expect_fresh(self, name: str, reading: Reading) -> None:
         """Raises `Stale` if the agent has read the file and it is not what it read."""
         seen = self._seen.get(reading.path)
@@ -131,6 +135,17 @@ class Workspace:
             self._expect(name, path, base)
             self._store(name, path, after, base)
         return Change(path, before, after)
+
+    def revert(self, change: Change) -> None:
+        """Put back what was there before a change. Raises `Stale` if the file is not what the change made."""
+        if not change.changed:
+            return
+        now = self.peek(change.path)
+        if (now.text if now is not None else None) != change.after:
+            raise Stale(change.path, "changed since")
+        with self._lock:
+            self._expect(change.path, change.path, now)
+            self._store(change.path, change.path, change.before, now)
 
     def _after(self, name: str, base: Reading | None, content: str | None) -> Text | None:
         if content is None:
