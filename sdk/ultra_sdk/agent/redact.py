@@ -16,7 +16,7 @@ from .sandbox.environment import SECRET
 from .workspace.ignore import ALWAYS
 
 SHAPES = {
-    "private key": r"-----BEGIN [A-Z ]*PRIVATE KEY[A-Z ]*-----.*?(?:-----END [A-Z ]*PRIVATE KEY[A-Z ]*-----|\Z)",
+    "private key": r"-----BEGIN [A-Z ]*PRIVATE KEY[^-]*-----.*?(?:-----END [A-Z ]*KEY[^-]*-----|\Z)",
     "AWS key": r"\b(?:AKIA|ASIA|AROA|AIDA)[0-9A-Z]{16}\b",
     "GitHub token": r"\b(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,})",
     "GitLab token": r"\bglpat-[A-Za-z0-9_-]{16,}",
