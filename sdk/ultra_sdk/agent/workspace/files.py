@@ -122,9 +122,11 @@ class Workspace:
     def replace(self, name: str, base: Reading | None, content: str | None) -> Change:
         """Change the file from ``base`` (None: it must not exist) to ``content`` (None: remove it).
 
-        Raises `Stale` if it is no longer ``base``.
+        Raises `Stale` if it is no longer ``base``, `ProtectedPath` if its mode forbids writing.
         """
         path = self.writable(name)
+        if base is not None and not base.mode & 0o200:
+            raise ProtectedPath(name, f"is write-protected (mode {base.mode:o})")
         before = base.text if base is not None else None
         after = self._after(name, base, content)
         with self._lock:

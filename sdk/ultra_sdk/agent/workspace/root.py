@@ -97,6 +97,7 @@ class Root:
                 with os.fdopen(out, "wb") as file:
                     file.write(data)
                     file.flush()
+                    _take_after(file.fileno(), fd, name)
                     if mode is not None:
                         os.fchmod(file.fileno(), mode)
                     os.fsync(file.fileno())
@@ -128,6 +129,16 @@ class Root:
                 ):
                     with contextlib.suppress(OSError):
                         os.unlink(os.path.join(folder, name))
+
+
+def _take_after(new: int, folder: int, name: str) -> None:
+    """Give the open file ``new`` the owner of the one that it replaces, as far as we may."""
+    if hasattr(os, "fchown"):
+        with contextlib.suppress(OSError):
+            old = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            own = os.fstat(new)
+            if (old.st_uid, old.st_gid) != (own.st_uid, own.st_gid):
+                os.fchown(new, old.st_uid, old.st_gid)
 
 
 def _lives(process: int) -> bool:

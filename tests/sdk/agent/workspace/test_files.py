@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from pathlib import Path
 
 import pytest
@@ -94,6 +95,23 @@ def test_version_control_is_not_written(files: Workspace) -> None:
         with pytest.raises(ProtectedPath):
             files.write(name, "x")
     files.write(".gitignore", "x\n")
+
+
+def test_a_write_protected_file_stays(files: Workspace) -> None:
+    files.read("a.txt")
+    (files.root.path / "a.txt").chmod(0o444)
+    with pytest.raises(ProtectedPath, match="mode 444"):
+        files.write("a.txt", "x")
+    assert (files.root.path / "a.txt").read_text() == "one\ntwo\n"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_a_file_keeps_its_owner(files: Workspace) -> None:
+    os.chown(files.root.path / "a.txt", 1234, 2345)
+    files.read("a.txt")
+    files.write("a.txt", "new\n")
+    found = (files.root.path / "a.txt").stat()
+    assert (found.st_uid, found.st_gid, found.st_mode & 0o777) == (1234, 2345, 0o644)
 
 
 def test_what_is_no_text_is_refused(files: Workspace) -> None:
