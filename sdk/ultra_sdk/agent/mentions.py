@@ -1,4 +1,4 @@
-"""Files that a person names with ``@`` in a prompt: what may be meant while typing, and what is meant at last.
+"""Files that a person names with ``@`` in a prompt: what may be meant while typing, and what was meant.
 
 A mention begins at the start of a word, so addresses such as ``user@example.org`` are none. A path with
 spaces stands in double quotes, or with a backslash before each space.

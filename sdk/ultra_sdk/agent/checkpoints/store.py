@@ -38,15 +38,14 @@ class Store:
         path = self._path(digest)
         packed = zlib.compress(data, 1)
         content = PACKED + packed if len(packed) < len(data) else RAW + data
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        half = path.with_name(f"{secrets.token_hex(8)}.tmp")
+        half = f"{os.path.dirname(path)}/{secrets.token_hex(8)}.tmp"
         try:
-            with os.fdopen(os.open(half, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            with os.fdopen(self._new(half), "wb") as file:
                 file.write(content)
-            half.rename(path)
+            os.rename(half, path)
         except BaseException:
             with contextlib.suppress(OSError):
-                half.unlink()
+                os.unlink(half)
             raise
         self.written += len(content)
         return digest
@@ -62,7 +61,8 @@ class Store:
     def get(self, digest: str) -> bytes:
         """What was kept under this name. Raises `CheckpointError` if it is missing or damaged."""
         try:
-            content = self._path(digest).read_bytes()
+            with open(self._path(digest), "rb") as file:
+                content = file.read()
             data = zlib.decompress(content[1:]) if content[:1] == PACKED else content[1:]
         except (OSError, zlib.error):
             data = b""
@@ -82,5 +82,13 @@ class Store:
                 if path.parent.name + path.name not in live and path.stat().st_mtime < limit:
                     path.unlink()
 
-    def _path(self, digest: str) -> Path:
-        return self.folder / digest[:2] / digest[2:]
+    def _new(self, path: str) -> int:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+        try:
+            return os.open(path, flags, 0o600)
+        except FileNotFoundError:
+            os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+            return os.open(path, flags, 0o600)
+
+    def _path(self, digest: str) -> str:
+        return f"{self.folder}/{digest[:2]}/{digest[2:]}"
