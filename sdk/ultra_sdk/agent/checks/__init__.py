@@ -1,0 +1,1 @@
+"""The project's own checks: found, run, and their output read."""

@@ -1,0 +1,1 @@
+"""What a model wrote: its words, its tool calls in whatever form, and its whole files."""
