@@ -114,6 +114,8 @@ def load() -> ctypes.CDLL:
         *(pointer, pointer, number),
     ]
     library.ultra_cpu_pack.restype = None
+    library.ultra_cpu_read.argtypes = [pointer, ctypes.c_int64, number]
+    library.ultra_cpu_read.restype = ctypes.c_uint64
     library.ultra_cpu_run.argtypes = [pointer, number, number, number, POLL]
     library.ultra_cpu_costs.argtypes = [pointer, pointer]
     library.ultra_cpu_costs.restype = None

@@ -33,6 +33,21 @@ const ultra::Level* find(const char* name) {
     return !*name || !std::strcmp(name, "portable") ? &ultra::portable_level : nullptr;
 }
 
+// part(i) for every i < threads, each on a thread of its own if the system gives as many.
+template <class Part>
+void parallel(int64_t threads, Part part) {
+    std::vector<std::thread> others;
+    int64_t started = 1;
+    try {
+        for (; started < threads; started++) others.emplace_back(part, started);
+    } catch (const std::system_error&) {
+        // The rest is done here.
+    }
+    part(0);
+    for (int64_t i = started; i < threads; i++) part(i);
+    for (std::thread& thread : others) thread.join();
+}
+
 }  // namespace
 
 // A hash of the sources that this library was built from.
@@ -51,19 +66,26 @@ ULTRA_EXPORT void ultra_cpu_pack(const char* level, int32_t format, int64_t rows
                                  const uint8_t* from, uint8_t* to, int32_t threads) {
     const ultra::Level* at = find(level);
     const int64_t groups = (rows + at->lanes - 1) / at->lanes;
-    const auto part = [=](int64_t i) {
+    parallel(threads, [=](int64_t i) {
         at->pack(format, rows, row_bytes, groups * i / threads, groups * (i + 1) / threads, from, to);
-    };
-    std::vector<std::thread> others;
-    int64_t started = 1;
-    try {
-        for (; started < threads; started++) others.emplace_back(part, started);
-    } catch (const std::system_error&) {
-        // The system gives no more threads: the rest is done here.
-    }
-    part(0);
-    for (int64_t i = started; i < threads; i++) part(i);
-    for (std::thread& thread : others) thread.join();
+    });
+}
+
+// The sum of the words of some memory: how fast `threads` threads can read it. `bytes` is a multiple of 64.
+ULTRA_EXPORT uint64_t ultra_cpu_read(const uint64_t* words, int64_t bytes, int32_t threads) {
+    std::vector<uint64_t> sums(static_cast<size_t>(threads));
+    parallel(threads, [&](int64_t i) {
+        const int64_t lines = bytes / 64, first = lines * i / threads * 8, end = lines * (i + 1) / threads * 8;
+        uint64_t sum[8] = {};
+        for (int64_t at = first; at < end; at += 8) {
+            __builtin_prefetch(words + at + 128);
+            for (int k = 0; k < 8; k++) sum[k] += words[at + k];
+        }
+        for (const uint64_t part : sum) sums[static_cast<size_t>(i)] += part;
+    });
+    uint64_t all = 0;
+    for (const uint64_t sum : sums) all += sum;
+    return all;
 }
 
 // Null where memory or threads are short.
