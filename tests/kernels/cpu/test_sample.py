@@ -35,16 +35,16 @@ class Drawer:
         b.input("block_table", "sequences", "table")
         b.sample(b.buffer("logits", Kind.OUTPUT, "outputs", vocabulary))
         table = Packed(FORMATS["f32"], torch.zeros(vocabulary, 4, dtype=torch.uint8))
-        self._executor = CpuExecutor(b.build(4), {"embed": table}, Sizes(ROWS, 4), threads)
-        self._executor._room = np.empty(ROWS * vocabulary, dtype=np.float32)
+        self.executor = CpuExecutor(b.build(4), {"embed": table}, Sizes(ROWS, 4), threads)
+        self.executor._room = np.empty(ROWS * vocabulary, dtype=np.float32)
 
     def __call__(self, logits: np.ndarray, draws: Sequence[Draw]) -> list[int]:
         """One token for each row of logits [rows, vocabulary], at most 64."""
         rows = len(draws)
-        self._executor._room[: logits.size] = logits.ravel()
+        self.executor._room[: logits.size] = logits.ravel()
         heard: list[list[int]] = []
         step = Step([0] * rows, [0] * rows, [0] * rows, [[0]], range(rows))
-        self._executor.generate(step, [Stream(how) for how in draws], lambda tokens: not heard.append(tokens))
+        self.executor.generate(step, [Stream(how) for how in draws], lambda tokens: not heard.append(tokens))
         [tokens] = heard
         return tokens
 
@@ -85,7 +85,10 @@ def test_tokens_are_those_of_the_definition(vocabulary: int) -> None:
             logits[ROWS // 2 :][rng.random((ROWS // 2, vocabulary)) < 0.9] = -np.inf
             logits[:, rng.integers(vocabulary)] = 0.25
             draws = [some_draw(rng, vocabulary) for _ in range(ROWS)]
-            assert drawer(logits, draws) == want(logits, draws)
+            tokens = drawer(logits, draws)
+            assert tokens == want(logits, draws)
+            alone = zip(logits[:8], draws[:8], strict=True)
+            assert tokens[:8] == [drawer.executor.draw(row, how) for row, how in alone]
 
 
 @pytest.fixture(scope="module")
@@ -154,6 +157,8 @@ def test_logits_that_are_no_numbers_give_no_token(size: int, bad: float) -> None
         assert drawer(logits, hows) == [NOT_NUMBERS] * 3 + [0]
         with pytest.raises(BadLogits):
             draw(logits[0], Draw())
+        with pytest.raises(BadLogits):
+            drawer.executor.draw(logits[0], Draw())
     assert drawer(np.full((4, size), -np.inf, dtype=np.float32), hows) == [NOT_NUMBERS] * 4
 
 
@@ -161,5 +166,8 @@ def test_logits_that_are_no_numbers_give_no_token(size: int, bad: float) -> None
     "how", [Draw(logit_bias={5: 1.0}), Draw(prompt=[-1]), Draw(output=[5], presence_penalty=1.0)]
 )
 def test_a_token_outside_the_vocabulary_is_refused(how: Draw) -> None:
+    drawer, logits = Drawer(5), np.zeros((1, 5), dtype=np.float32)
     with pytest.raises(ValueError, match="out of range"):
-        Drawer(5)(np.zeros((1, 5), dtype=np.float32), [how])
+        drawer(logits, [how])
+    with pytest.raises(ValueError, match="out of range"):
+        drawer.executor.draw(logits[0], how)
