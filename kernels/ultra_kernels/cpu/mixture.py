@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
-
 from ..checks import mixtures
-from ..program import Node, Op, Program
+from ..program import Op, Program
 
 
 def scratch(program: Program, rows: int) -> tuple[int, int, int, int]:
@@ -19,20 +17,14 @@ def scratch(program: Program, rows: int) -> tuple[int, int, int, int]:
     for index, node in enumerate(program.nodes):
         if node.op not in (Op.ROUTE, Op.EXPERT_GATE_UP, Op.EXPERT_DOWN_ADD):
             continue
-        columns = max(task.count for task in program.tasks if task.node == index)
-        pairs, width = rows * node.attributes.top_k, _width(program, node)
+        at, columns = node.attributes, max(task.count for task in program.tasks if task.node == index)
         if node.op is Op.ROUTE:
-            floats = max(floats, rows * node.attributes.experts)
+            floats = max(floats, rows * at.experts)
             continue
-        integers = max(integers, pairs + node.attributes.experts + 3)
+        pairs, width = rows * at.top_k, int(program.buffers[node.operands[0]].shape[-1])
+        picked, integers = max(picked, rows * width), max(integers, pairs + at.experts + 3)
         if node.op is Op.EXPERT_GATE_UP:
-            floats, picked = max(floats, (rows + 2) * columns), max(picked, rows * width)
-        else:
-            floats, wide = max(floats, (pairs + 1) * columns), max(wide, width)
+            floats = max(floats, (rows + 2) * columns)
+        else:  # the sums of every row fill whole pairs of blocks: see `at_row` in quantise.h
+            floats, wide = max(floats, (pairs + 1) * columns), max(wide, at.top_k * -(-width // 64) * 64)
     return wide, floats, picked, integers
-
-
-def _width(program: Program, node: Node) -> int:
-    """Floats of one row of the node's first operand."""
-    _, *sizes = program.buffers[node.operands[0]].shape
-    return math.prod(int(size) for size in sizes)

@@ -106,16 +106,50 @@ static void expert_linear(const Tile& t, int w, int b, int expert, const Inputs&
     });
 }
 
-// Copies of the rows of some pairs, and a scratch that multiplies them.
-static Scratch pick(const Inputs& all, const int32_t* pairs, int count, int top_k, const Scratch& s) {
-    for (int i = 0; i < count; i++)
-        memcpy(s.picked + static_cast<int64_t>(i) * all.columns, all.x + static_cast<int64_t>(pairs[i] / top_k) * all.columns,
-               sizeof(float) * static_cast<size_t>(all.columns));
-    Scratch mine = s;
-    mine.by32 = s.picked32;
-    mine.by256 = s.picked256;
-    mine.ready = 0;
-    return mine;
+// Quantise every row by itself for weights of `format`, unless this thread has done so for this node already.
+static void prepare_rows(const Inputs& in, int32_t format, Scratch& s) {
+    const int block = kind_of(format);
+    const uint32_t bit = block == 0 ? 0 : block == 32 ? 1 : 2;
+    if ((s.ready & bit) == bit) return;
+    for (int m = 0; m < in.count; m++)
+        quantise_row(in.x + static_cast<int64_t>(m) * in.columns, in.columns, block, 1,
+                     at_row(block == 32 ? s.by32 : s.by256, m, in.columns, block));
+    s.ready |= bit;
+}
+
+// Words that are `rows` words apart.
+static inline void spread(const void* from, int words, int rows, void* to) {
+    for (int i = 0; i < words; i++)
+        memcpy(static_cast<uint8_t*>(to) + 4 * i * rows, static_cast<const uint8_t*>(from) + 4 * i, 4);
+}
+
+// Some rows that `prepare_rows` has seen, those of pairs[i] / of, as inputs of weights of `format`; `mine` says
+// where they are. One row is taken where it is.
+static Inputs pick(const Inputs& all, int32_t format, const int32_t* pairs, int count, int of, Scratch& mine) {
+    const int block = kind_of(format);
+    const int64_t columns = all.columns;
+    Quantised& rows = block == 32 ? mine.by32 : mine.by256;
+    const Quantised to = block == 32 ? mine.picked32 : mine.picked256;
+    if (count == 1) {
+        const int64_t row = pairs[0] / of;
+        if (block) rows = at_row(rows, row, columns, block);
+        return {all.x + row * columns, all.columns, 1};
+    }
+    for (int i = 0; i < count; i++) {
+        const int64_t row = pairs[i] / of;
+        if (block == 0) {
+            memcpy(mine.picked + i * columns, all.x + row * columns, static_cast<size_t>(columns) * sizeof(float));
+            continue;
+        }
+        const int first = i / TILE * TILE, n = i - first, some = count - first < TILE ? count - first : TILE;
+        const Quantised one = at_row(rows, row, columns, block), tile = at_row(to, first, columns, block);
+        spread(one.q, all.columns / 4, some, tile.q + 4 * n);
+        spread(one.scale, all.columns / block, some, tile.scale + n);
+        spread(one.sum16, all.columns / 32, some, tile.sum16 + 2 * n);
+        spread(one.sum32, (all.columns / 32 + 1) / 2, some, tile.sum32 + 2 * n);
+    }
+    if (block) rows = to;
+    return {mine.picked, all.columns, count};
 }
 
 static inline v8 act8(const Node& n, v8 gate, v8 up) {
@@ -127,7 +161,7 @@ static inline v8 act8(const Node& n, v8 gate, v8 up) {
 }
 
 // u, which holds the gates, becomes act(u, up).
-static void activate(const Node& n, float* u, const float* up, int count) {
+static void act(const Node& n, float* u, const float* up, int count) {
     int i = 0;
     for (; i + 8 <= count; i += 8) store8(u + i, act8(n, load8(u + i), load8(up + i)));
     if (i == count) return;
@@ -142,53 +176,28 @@ static void activate(const Node& n, float* u, const float* up, int count) {
 static void expert_gate_up(const Tile& t, Scratch& s) {
     const Buffer &gate = t.buffer(3), &up = t.buffer(4);
     const Inputs all = normed(t, 0, 1, nullptr, t.step.rows, s);
-    if (all.count == 1) {  // one row needs no picking
-        prepare(all, gate.format, s);
-        prepare(all, up.format, s);
-    }
+    prepare_rows(all, gate.format, s);
+    prepare_rows(all, up.format, s);
     const Pairs pairs = by_expert(t, t.integers(2), s);
-    const int width = t.end - t.start;
+    const int width = t.end - t.start, top_k = t.node.top_k;
     const int64_t wide = t.node.extent;
     float *bias_g = s.heads, *bias_u = bias_g + width, *ups = bias_u + width, *u = t.floats(7) + t.start;
     each_expert(t, pairs, [&](int e, int from, int count) {
         const int32_t* chosen = pairs.order + from;
-        Scratch mine = all.count == 1 ? s : pick(all, chosen, count, t.node.top_k, s);
-        const Inputs in = all.count == 1 ? all : Inputs{s.picked, all.columns, count};
+        Scratch mine = s;
+        Inputs in = pick(all, gate.format, chosen, count, top_k, mine);
         expert_linear(t, 3, 5, e, in, mine, bias_g, [=](int i, int c, float y) { u[chosen[i] * wide + c] = y; });
+        if (kind_of(up.format) != kind_of(gate.format)) in = pick(all, up.format, chosen, count, top_k, mine);
         expert_linear(t, 4, 6, e, in, mine, bias_u, [=](int i, int c, float y) { ups[i * width + c] = y; });
-        for (int i = 0; i < count; i++) activate(t.node, u + chosen[i] * wide, ups + i * width, width);
+        for (int i = 0; i < count; i++) act(t.node, u + chosen[i] * wide, ups + i * width, width);
     });
     for (int i = pairs.first[t.node.experts]; i < pairs.count; i++)
         for (int c = 0; c < width; c++) u[pairs.order[i] * wide + c] = NAN;
 }
 
-static void expert_down_add(const Tile& t, Scratch& s) {
-    const Pairs pairs = by_expert(t, t.integers(1), s);
-    const int top_k = t.node.top_k, columns = t.buffer(3).columns, width = t.end - t.start;
-    const int32_t format = t.buffer(3).format;
-    const int64_t size = columns;
-    float *bias = s.heads, *products = bias + width;
-    if (!holds(t, s)) {  // all inputs, in the order of `pairs`; those of one expert are multiplied together
-        for (int i = 0; i < pairs.count; i++)
-            memcpy(s.normed + i * size, t.floats(0) + pairs.order[i] * size, sizeof(float) * static_cast<size_t>(size));
-        each_expert(t, pairs, [&](int, int from, int count) {
-            prepare_at({s.normed + from * size, columns, count}, format, at_row(s.by32, from, columns, 32),
-                       at_row(s.by256, from, columns, 256));
-        });
-    }
-    each_expert(t, pairs, [&](int e, int from, int count) {
-        const int32_t* chosen = pairs.order + from;
-        const Inputs in = {s.normed + from * size, columns, count};
-        Scratch mine = s;
-        mine.by32 = at_row(s.by32, from, columns, 32);
-        mine.by256 = at_row(s.by256, from, columns, 256);
-        mine.ready = ~0u;
-        expert_linear(t, 3, 4, e, in, mine, bias, [=](int i, int c, float y) {
-            products[static_cast<int64_t>(chosen[i]) * width + c] = y;
-        });
-    });
-    for (int i = pairs.first[t.node.experts]; i < pairs.count; i++)
-        for (int c = 0; c < width; c++) products[static_cast<int64_t>(pairs.order[i]) * width + c] = NAN;
+// x += the products of every row by its gates, slot by slot.
+static void add_slots(const Tile& t, const float* products) {
+    const int top_k = t.node.top_k, width = t.end - t.start;
     for (int m = 0; m < t.step.rows; m++) {
         float* x = t.floats(5, m) + t.start;
         const float *gates = t.floats(2, m), *y = products + static_cast<int64_t>(m) * top_k * width;
@@ -198,6 +207,26 @@ static void expert_down_add(const Tile& t, Scratch& s) {
             x[c] += sum;
         }
     }
+}
+
+static void expert_down_add(const Tile& t, Scratch& s) {
+    const Buffer& w = t.buffer(3);
+    const Inputs all = {t.floats(0), w.columns, t.step.rows * t.node.top_k};
+    holds(t, s);
+    prepare_rows(all, w.format, s);
+    const Pairs pairs = by_expert(t, t.integers(1), s);
+    const int64_t width = t.end - t.start;
+    float *bias = s.heads, *products = bias + width;
+    each_expert(t, pairs, [&](int e, int from, int count) {
+        const int32_t* chosen = pairs.order + from;
+        Scratch mine = s;
+        const Inputs in = pick(all, w.format, chosen, count, 1, mine);
+        expert_linear(t, 3, 4, e, in, mine, bias,
+                      [=](int i, int c, float y) { products[chosen[i] * width + c] = y; });
+    });
+    for (int i = pairs.first[t.node.experts]; i < pairs.count; i++)
+        for (int c = 0; c < width; c++) products[pairs.order[i] * width + c] = NAN;
+    add_slots(t, products);
 }
 
 }  // namespace ULTRA_LEVEL
