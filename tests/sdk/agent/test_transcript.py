@@ -3,11 +3,13 @@ from __future__ import annotations
 import itertools
 import os
 import random
+import resource
 import signal
 import time
 from pathlib import Path
 
 import pytest
+from forking import forked
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from ultra_sdk.agent.redact import Redactor
@@ -50,16 +52,28 @@ def test_a_long_torn_line_is_cut_off_too(tmp_path: Path) -> None:
         assert list(transcript.records()) == [] and path.stat().st_size == 0
 
 
+def _write_for_ever(path: Path) -> None:
+    with Transcript(path) as transcript:
+        for i in itertools.count(len(list(transcript.records()))):
+            transcript.append({"n": i, "text": "x" * 20_000})
+
+
+def _fill(path: Path) -> None:
+    """A file that may not grow beyond 1,000 bytes stands for a disk that is full."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    transcript = Transcript(path)
+    transcript.append({"a": 1})
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+    with pytest.raises(TranscriptError, match="cannot be written"):
+        transcript.append({"a": "x" * 5000})
+    transcript.append({"b": 2})
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_killed_at_any_moment_it_can_be_read(tmp_path: Path, seed: int) -> None:
     path, draw = tmp_path / "t", random.Random(seed)
     for _ in range(3):
-        child = os.fork()
-        if child == 0:
-            with Transcript(path) as transcript:
-                start = len(list(transcript.records()))
-                for i in itertools.count(start):
-                    transcript.append({"n": i, "text": "x" * 20_000})
+        child = forked(lambda: _write_for_ever(path))
         time.sleep(draw.uniform(0.005, 0.05))
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
@@ -98,24 +112,8 @@ def test_one_process_writes_it(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_is_an_error_and_leaves_no_half_record(tmp_path: Path) -> None:
-    code = os.fork()
-    if code == 0:
-        import resource
-
-        result = 1
-        try:
-            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-            transcript = Transcript(tmp_path / "t")
-            transcript.append({"a": 1})
-            resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
-            try:
-                transcript.append({"a": "x" * 5000})
-            except TranscriptError:
-                transcript.append({"b": 2})
-                result = 0
-        finally:
-            os._exit(result)
-    assert os.waitstatus_to_exitcode(os.waitpid(code, 0)[1]) == 0
+    child = forked(lambda: _fill(tmp_path / "t"))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert list(read_records(tmp_path / "t")) == [{"a": 1}, {"b": 2}]
 
 

@@ -193,7 +193,7 @@ class Checkpoints:
             self.end()
         elif pending is not None:
             expected, wanted = self._states(pending)
-            touched = conflicts(self._root, wanted, expected, self._limits.tracked_file_bytes)
+            touched = conflicts(self._root, wanted, expected, self._limits.tracked_file_bytes, half=True)
             self._finish(pending, {path: entry for path, entry in wanted.items() if path not in touched})
 
     def _save(self) -> None:

@@ -16,13 +16,18 @@ from .store import Store
 
 
 def conflicts(
-    root: Root, wanted: Mapping[str, State], expected: Mapping[str, State], limit: int
+    root: Root, wanted: Mapping[str, State], expected: Mapping[str, State], limit: int, *, half: bool = False
 ) -> list[str]:
-    """The paths that are neither as expected nor as wanted already: somebody else changed them."""
+    """The paths that are neither as expected nor as wanted already: somebody else changed them.
+
+    With ``half``, after a `restore` that was killed: then a folder's mode may be one of those on the way.
+    """
     found = []
     for path, entry in wanted.items():
         state = now(root, path, digest_only, limit)
         foreign = state not in (entry, expected[path])
+        if half and state is not None and state.kind == "folder":
+            foreign = False  # one that is to go is only removed if it is empty
         if state is not None and state.kind == "folder" and entry is not None and entry.kind != "folder":
             # A file must take the folder's place, so the folder may hold nothing that is not ours.
             inside = os.walk(root.path / path)

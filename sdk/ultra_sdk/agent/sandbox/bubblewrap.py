@@ -13,6 +13,8 @@ from .policy import Policy, applicable
 
 MASKED = ("/tmp", "/var/tmp", "/run", "/dev/shm")
 """Where sockets of other programs lie: the service behind one acts with the user's full rights."""
+SETTINGS = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/acpi", "/proc/scsi")
+"""Root may write the machine's settings there even without any capability."""
 KEPT = ("/run/current-system", "/run/wrappers", "/run/opengl-driver")
 """Where NixOS has its programs."""
 RESOLVER = "/run/systemd/resolve"
@@ -24,6 +26,8 @@ def prefix(program: str, policy: Policy) -> list[str]:
     root, tmp = os.path.realpath(policy.root), os.path.realpath(policy.tmp)
     args = [program, "--die-with-parent", "--new-session", "--unshare-all", "--cap-drop", "ALL"]
     args += ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
+    for path in SETTINGS:
+        args += ["--ro-bind-try", path, path]
     for path in MASKED[:3]:
         if os.path.isdir(path) and not os.path.islink(path):
             args += ["--tmpfs", path]

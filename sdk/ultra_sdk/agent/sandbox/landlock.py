@@ -1,8 +1,8 @@
 """Landlock (Linux 5.13 and newer): a process gives up rights to files, for itself and all that it starts.
 
 Standard library only: this runs in the small process that becomes the command. The numbers are those of
-linux/landlock.h. Not covered: modes, owners and times of files, and connecting to sockets in the file system
-(`seccomp` forbids the latter).
+linux/landlock.h. Not covered: modes, owners and times of files; connecting to sockets in the file system
+(`seccomp` forbids that); before ABI 6, signals to other processes of the user.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ import hashlib
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from difflib import unified_diff
 from pathlib import Path
 
 from ..errors import NoSuchFile, NotText, OutsideWorkspace, ProtectedPath, Stale, Unread
@@ -13,6 +14,9 @@ from .root import Root
 from .text import Text, Undecodable, Unencodable
 
 MAX_BYTES = 8 << 20
+SHOWN = 20
+"""How many lines an error about a changed file quotes."""
+MAX_COMPARED = 2000
 PROTECTED = frozenset({".git", ".hg", ".svn", ".jj"})
 """Folders of version control: their hooks and configuration run with the user's rights."""
 
@@ -64,7 +68,7 @@ class Workspace:
         self.scratch = Root(scratch) if scratch is not None else None
         self.max_bytes = max_bytes
         self.before_write = before_write
-        self._seen: dict[str, str] = {}
+        self._seen: dict[str, tuple[str, Text]] = {}
         self._lock = threading.Lock()
 
     def read(self, name: str) -> Reading:
@@ -79,7 +83,7 @@ class Workspace:
                 raise
             return self._load(self.scratch, self.scratch.locate(name))
         reading = self._load(self.root, path)
-        self._seen[path] = reading.digest
+        self._seen[path] = (reading.digest, reading.text)
         return reading
 
     def peek(self, name: str) -> Reading | None:
@@ -101,10 +105,11 @@ class Workspace:
         return path in self._seen
 
     def expect_fresh(self, name: str, reading: Reading) -> None:
-        """Raises `Stale` if the agent has read the file and it is not what it read."""
+        """Raises `Stale`, with what changed, if the agent has read the file and it is not what it read."""
         seen = self._seen.get(reading.path)
-        if seen is not None and seen != reading.digest:
-            raise Stale(name, "changed since it was read; read it again, then edit")
+        if seen is not None and seen[0] != reading.digest:
+            said = "changed since it was read; read it again, then edit"
+            raise Stale(name, f"{said}. What changed:\n{_difference(seen[1], reading.text)}")
 
     def write(self, name: str, content: str) -> Change:
         """Make ``content`` (lines end in ``\\n``) the file's text, all else of it preserved.
@@ -178,7 +183,7 @@ class Workspace:
             self.root.write(path, data, base.mode if base is not None else None, new=base is None)
         except FileExistsError:
             raise Stale(name, "was created in the meantime; read it first") from None
-        self._seen[path] = _digest(data)
+        self._seen[path] = (_digest(data), after)
 
     def _load(self, root: Root, path: str) -> Reading:
         data, mode = root.read(path, self.max_bytes)
@@ -186,6 +191,18 @@ class Workspace:
             return Reading(path, Text.decode(data), _digest(data), mode)
         except Undecodable as error:
             raise NotText(path, str(error)) from None
+
+
+def _difference(old: Text, new: Text) -> str:
+    """The lines that differ, at most `SHOWN` of them."""
+    if old.content == new.content:
+        return "only line endings or the encoding"
+    # Only the heads of long files are compared: that takes no noticeable time.
+    before, after = old.lines[:MAX_COMPARED], new.lines[:MAX_COMPARED]
+    lines = list(unified_diff(before, after, n=1, lineterm=""))[2:]
+    if not lines:
+        return f"something below line {MAX_COMPARED:,}"
+    return "\n".join(lines[:SHOWN]) + ("\n..." if len(lines) > SHOWN else "")
 
 
 def _digest(data: bytes) -> str:

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from forking import forked
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tree import Tree, tree
@@ -109,12 +110,7 @@ def test_killed_at_any_moment_everything_can_still_be_undone(tmp_path: Path, see
     before = tree(project)
     draw = random.Random(seed)
     for _ in range(3):
-        child = os.fork()
-        if child == 0:
-            try:
-                _work(project, data)
-            finally:
-                os._exit(1)
+        child = forked(lambda: _work(project, data))
         time.sleep(draw.uniform(0.01, 0.15))
         os.kill(child, signal.SIGKILL)
         assert os.WIFSIGNALED(os.waitpid(child, 0)[1])

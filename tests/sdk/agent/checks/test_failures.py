@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from ultra_sdk.agent.checks.detect import Kind
 from ultra_sdk.agent.checks.failures import DETAILS, READERS, parse_failures
 
 SUITE = """
@@ -133,7 +134,7 @@ def test_ruff_itself(tmp_path: Path) -> None:
         ("other", "a.py:3: error", []),
     ],
 )
-def test_recorded_outputs(kind, output: str, expected: list[tuple[str, str]]) -> None:  # type: ignore[no-untyped-def]
+def test_recorded_outputs(kind: Kind, output: str, expected: list[tuple[str, str]]) -> None:
     found = parse_failures(kind, output)
     assert [failure.name for failure in found] == [name for name, _ in expected]
     for failure, (_, message) in zip(found, expected, strict=True):
@@ -144,6 +145,6 @@ def test_recorded_outputs(kind, output: str, expected: list[tuple[str, str]]) ->
     st.sampled_from(sorted(READERS)),
     st.lists(st.sampled_from(["FAIL: x", "E  y", "____ t ____", "---", "● a", ""])),
 )
-def test_any_output_is_read(kind, lines: list[str]) -> None:  # type: ignore[no-untyped-def]
+def test_any_output_is_read(kind: Kind, lines: list[str]) -> None:
     for failure in parse_failures(kind, "\n".join(lines)):
         assert failure.name and len(failure.details) <= DETAILS

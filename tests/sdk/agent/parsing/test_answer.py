@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -75,7 +76,7 @@ def fenced(path: str, content: str) -> str:
 
 @pytest.mark.parametrize("form", [hermes, qwen_coder, glm, gpt_oss, fenced])
 @given(content=CODE)
-def test_code_comes_through_every_form(form, content: str) -> None:  # type: ignore[no-untyped-def]
+def test_code_comes_through_every_form(form: Callable[[str, str], str], content: str) -> None:
     text = form("src/a b.py", content)
     if form is not gpt_oss:
         text = f"I write it.\n{text}\nDone."

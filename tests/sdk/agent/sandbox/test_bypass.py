@@ -190,6 +190,24 @@ def test_other_processes_are_not_signalled_nor_read(site: Site, level: Level) ->
             other.kill()
 
 
+@pytest.mark.parametrize("level", CONFINED)
+def test_the_machines_settings_and_devices_are_not_written(site: Site, level: Level) -> None:
+    # The value that is there is written, so that nothing is lost where it works.
+    files = "vm/swappiness kernel/core_pattern"
+    command = f"for f in {files}; do cat /proc/sys/$f > v; cat v > /proc/sys/$f && echo WROTE; done"
+    # A private /dev has no such device; what is written there is a file that nobody else sees.
+    more = "; test -w /proc/sysrq-trigger && echo > /proc/sysrq-trigger && echo WROTE"
+    more += "; test -c /dev/kmsg && echo x > /dev/kmsg && echo WROTE"
+    assert "WROTE" not in site.run(command + more, level).output
+
+
+@pytest.mark.parametrize("level", CONFINED)
+def test_rights_are_not_won_back_in_a_namespace(site: Site, level: Level) -> None:
+    command = "unshare -Urm bash -c 'mount -t tmpfs none /mnt && echo WON; echo x > $OUT/x && echo WON'"
+    assert "WON" not in site.run(command, level).output
+    assert not (site.outside / "x").exists()
+
+
 @pytest.mark.parametrize("level", LEVELS)
 def test_the_rest_of_the_machine_works(site: Site, level: Level) -> None:
     command = "set -e; python3 -c 'import subprocess; print(subprocess.check_output([\"uname\"]).decode())'"

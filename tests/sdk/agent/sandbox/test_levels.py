@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import struct
 import sys
 from pathlib import Path
 
@@ -144,8 +145,6 @@ def test_the_filter_is_right_for_every_machine() -> None:
 
 
 def _run(program: bytes, arch: int, number: int, argument: int) -> int:
-    import struct
-
     memory = {seccomp.ARCH_AT: arch, seccomp.NUMBER_AT: number, seccomp.ARGUMENT_AT: argument}
     steps = list(struct.iter_unpack("=HBBI", program))
     at = accumulator = 0

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sandbox_kit import CONFINED, LEVELS
 from ultra_sdk.agent.errors import ToolError
+from ultra_sdk.agent.sandbox.policy import Level
 from ultra_sdk.agent.tools.base import Context, Limits
 from ultra_sdk.agent.tools.bash import BashResult
 from ultra_sdk.agent.tools.check import CheckResult
@@ -165,7 +166,7 @@ async def test_edit_and_write(context: Context) -> None:
 
 
 @pytest.mark.parametrize("level", LEVELS)
-async def test_bash(context: Context, level) -> None:  # type: ignore[no-untyped-def]
+async def test_bash(context: Context, level: Level) -> None:
     context.level = level
     result = await REGISTRY.call("bash", {"command": "pwd; echo x > made; exit 3"}, context)
     assert isinstance(result, BashResult) and not result.ok and result.outcome is not None
@@ -181,7 +182,7 @@ async def test_bash(context: Context, level) -> None:  # type: ignore[no-untyped
 
 
 @pytest.mark.parametrize("level", [level for level in CONFINED if level != "landlock"])
-async def test_git_is_write_protected_where_it_can_be(context: Context, level) -> None:  # type: ignore[no-untyped-def]
+async def test_git_is_write_protected_where_it_can_be(context: Context, level: Level) -> None:
     context.level = level
     (context.workspace.root.path / ".git").mkdir()
     await REGISTRY.call("bash", "echo x > .git/x; rm -r .git; git config x.y z", context)
@@ -209,7 +210,7 @@ async def test_modes(context: Context) -> None:
 
 
 @pytest.mark.parametrize("level", CONFINED)
-async def test_commands_of_a_reader_cannot_write(context: Context, level) -> None:  # type: ignore[no-untyped-def]
+async def test_commands_of_a_reader_cannot_write(context: Context, level: Level) -> None:
     context.mode, context.level = "read-only", level
     result = await REGISTRY.call("bash", "cat a.py; touch x; rm a.py", context)
     assert "a = 1" in result.text

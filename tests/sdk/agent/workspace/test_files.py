@@ -50,11 +50,28 @@ def test_a_file_changed_since_it_was_read_is_not_overwritten(files: Workspace) -
     path = files.root.path / "a.txt"
     files.read("a.txt")
     path.write_text("somebody else\n")
-    with pytest.raises(Stale, match="read it again"):
+    with pytest.raises(Stale, match="read it again") as caught:
         files.write("a.txt", "mine\n")
+    assert str(caught.value).endswith("What changed:\n@@ -1,2 +1 @@\n-one\n-two\n+somebody else")
     assert path.read_text() == "somebody else\n"
     files.read("a.txt")
     files.write("a.txt", "mine\n")
+
+
+def test_of_a_file_changed_in_many_places_little_is_quoted(files: Workspace) -> None:
+    path = files.root.path / "a.txt"
+    path.write_text("".join(f"{i}\n" for i in range(9000)))
+    files.read("a.txt")
+    path.write_text("".join(f"{i * 2}\n" for i in range(9000)))
+    with pytest.raises(Stale) as caught:
+        files.write("a.txt", "mine\n")
+    assert str(caught.value).count("\n") == 21
+    path.write_text("".join(f"{i}\n" for i in range(8000)))
+    with pytest.raises(Stale, match="below line 2,000"):
+        files.write("a.txt", "mine\n")
+    path.write_bytes(b"".join(b"%d\r\n" % i for i in range(9000)))
+    with pytest.raises(Stale, match="only line endings"):
+        files.write("a.txt", "mine\n")
 
 
 def test_the_same_content_saved_again_is_no_change(files: Workspace) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import shutil
 import signal
@@ -8,6 +9,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from forking import forked
 from ultra_sdk.agent.errors import NoSuchFile, OutsideWorkspace, TooLarge, WorkspaceError
 from ultra_sdk.agent.workspace.root import TEMPORARY, Root
 
@@ -178,11 +180,7 @@ def test_a_write_killed_at_any_moment_leaves_the_old_or_the_new(root: Root) -> N
     (root.path / "big").write_bytes(old)
     seen = set()
     for delay in range(12):
-        child = os.fork()
-        if child == 0:
-            while True:
-                root.write("big", new)
-                root.write("big", old)
+        child = forked(lambda: [root.write("big", data) for data in itertools.cycle((new, old))])
         os.sched_yield()
         threading.Event().wait(delay / 1000)
         os.kill(child, signal.SIGKILL)
