@@ -82,6 +82,7 @@ def create(
     machine. Raises `ModelError` where memory is too small, or threads cannot be pinned."""
     if name == "cpu":
         pin = pin or os.environ.get("ULTRA_PIN") == "1"
+        _check_memory(sum(weights[b.name].data.numel() for b in program.weights()), "try a smaller model")
         try:
             return CpuExecutor(program, weights, sizes, threads, progress, pin)
         except ValueError as error:
@@ -93,17 +94,17 @@ def create(
     if threads:
         torch.set_num_threads(threads)
     precision = precision or DEFAULT_PRECISION
-    _check_memory(program, precision)
+    need = sum(
+        PRECISIONS[precision].itemsize * math.prod(b.matrix) for b in program.weights() if len(b.shape) > 1
+    )
+    _check_memory(need, "try --precision bfloat16" if precision == "float32" else "try a smaller model")
     return ReferenceExecutor(program, weights, sizes, precision, progress)
 
 
-def _check_memory(program: Program, precision: str) -> None:
-    """Say so before the machine starts to swap."""
-    size = PRECISIONS[precision].itemsize
-    need = sum(size * math.prod(b.matrix) for b in program.weights() if len(b.shape) > 1)
+def _check_memory(need: int, hint: str) -> None:
+    """Say so before the machine starts to swap: every executor has its own copy of the weights."""
     free = psutil.virtual_memory().available
     if need > free:
-        hint = "; try --precision bfloat16" if precision == "float32" else "; try a smaller model"
         raise ModelError(
-            f"the weights need {need / 1e9:.1f} GB of memory, {free / 1e9:.1f} GB are free{hint}"
+            f"the weights need {need / 1e9:.1f} GB of memory, {free / 1e9:.1f} GB are free; {hint}"
         )

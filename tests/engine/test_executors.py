@@ -67,6 +67,19 @@ def test_without_the_library_it_says_so_once(unbuilt: None, capsys: pytest.Captu
 
 
 @built
+@pytest.mark.parametrize("executor", ["cpu", "reference"])
+def test_weights_that_do_not_fit_are_refused_before_they_are_copied(
+    qwen2: Path, executor: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Little:
+        available = 1000
+
+    monkeypatch.setattr(executors.psutil, "virtual_memory", Little)
+    with pytest.raises(ModelError, match="GB of memory, 0.0 GB are free; try a smaller model"):
+        Engine.open(str(qwen2), executor=executor)
+
+
+@built
 @pytest.mark.parametrize("threads", [0, -3, 5000])
 def test_a_number_of_threads_that_makes_no_sense_is_refused(qwen2: Path, threads: int) -> None:
     for executor in ("cpu", "reference"):
