@@ -113,7 +113,7 @@ static inline float decode_float(int32_t format, const uint8_t* p) {
 // Columns [start, start + count) of a packed row, exactly.
 static inline void unpack(int32_t format, const uint8_t* row, int start, int count, float* out) {
     const Shape shape = shape_of(format);
-    Decoded block;
+    Decoded block = {};
     int have = -1;
     for (int k = start; k < start + count; k++) {
         if (shape.block == 1) {
