@@ -39,6 +39,12 @@ static inline vi fold(vi products, vi factor) { return products * factor; }
 // Two pairs of int16.
 static inline vi dot_pairs(vi a, vi b) { return (vi)_mm512_madd_epi16((__m512i)a, (__m512i)b); }
 
+// The table's entry of every byte, all of which are below 16.
+static inline vi look_up(const uint8_t* table, vi bytes) {
+    const __m128i entries = _mm_loadu_si128(reinterpret_cast<const __m128i*>(table));
+    return (vi)_mm512_shuffle_epi8(_mm512_broadcast_i32x4(entries), (__m512i)bytes);
+}
+
 static inline void prefetch(const uint8_t* p) { _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T0); }
 
 }  // namespace ULTRA_LEVEL
