@@ -1,5 +1,6 @@
 // Products of packed matrices against their exact weights, for one level, without Python: it runs where another
 // processor is emulated. Every buffer is as long as it must be, so that a sanitizer sees each byte too far.
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
