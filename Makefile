@@ -40,7 +40,7 @@ screenshot: $(VENV)/.engine ## take the README's picture from the running app
 	$(BIN)/python scripts/screenshot.py
 
 clean: ## remove the virtual environment and caches of tools (never models)
-	rm -rf $(VENV) kernels/ultra_kernels/cpu/*.so .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) kernels/ultra_kernels/cpu/*.so tests/kernels/cpu/*.so .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

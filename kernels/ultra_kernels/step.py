@@ -8,6 +8,7 @@ from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from torch import Tensor
 
 from .formats import Format
@@ -23,10 +24,22 @@ NOT_NUMBERS = -2
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """A weight as its file has it: uint8 [rows, row_bytes] and the format of a row. Vectors have one row."""
+    """A weight as its file has it: uint8 [rows, row_bytes] and the format of a row. Vectors have one row.
+
+    Raises `ValueError` for data of another kind: executors make addresses of these numbers.
+    """
 
     format: Format
     data: Tensor
+
+    def __post_init__(self) -> None:
+        data, size = self.data, self.format.block_bytes
+        if data.dtype is not torch.uint8 or data.dim() != 2 or data.device.type != "cpu":
+            raise ValueError(f"packed weights are uint8 [rows, bytes], not {data.dtype} {list(data.shape)}")
+        if not data.numel() or data.shape[1] % size or not data.is_contiguous():
+            raise ValueError(
+                f"{list(data.shape)} bytes are not rows of whole {self.format.name} blocks of {size}"
+            )
 
     @property
     def shape(self) -> tuple[int, int]:

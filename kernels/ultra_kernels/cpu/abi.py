@@ -84,6 +84,9 @@ class Status(IntEnum):
     NO_MEMORY = 3
 
 
+LEVELS = ("avx512", "avx2", "portable")
+"""The instruction-set levels, the best first. Every processor has the last."""
+
 NODE_WORDS, NODE_OPERANDS = 38, 20
 """int32 words of a node record: op, extent, operand slots, and the words of its attributes."""
 
@@ -131,15 +134,20 @@ def load() -> ctypes.CDLL:
     return library
 
 
+def available() -> list[str]:
+    """Those of `LEVELS` that this processor and this library have."""
+    return [name for name in LEVELS if load().ultra_cpu_level(name.encode())]
+
+
 def level() -> str:
-    """What the machine will run on: "avx2" or "portable"; ``ULTRA_CPU`` may ask for one.
+    """What the machine will run on, the best of `LEVELS` that there is; ``ULTRA_CPU`` may ask for one.
 
     Raises `LibraryUnavailable` if this processor, or this library, does not have it.
     """
     wanted = os.environ.get("ULTRA_CPU", "")
     name = load().ultra_cpu_level(wanted.encode())
     if name is None:
-        raise LibraryUnavailable(f"ULTRA_CPU={wanted}: this processor runs avx2 or portable, if at all")
+        raise LibraryUnavailable(f"ULTRA_CPU={wanted}: this processor runs {', '.join(available())}")
     return str(name.decode())
 
 

@@ -24,6 +24,7 @@ _FLAGS = (
     "-std=c++17 -O3 -fPIC -fvisibility=hidden -pthread -ffp-contract=off -Wall -Wextra -Wno-psabi".split()
 )
 _AVX2 = "-mavx2 -mfma -mf16c".split()
+_AVX512 = [*_AVX2, *"-mavx512f -mavx512bw -mavx512vl -mavx512vnni -DULTRA_AVX512".split()]
 
 
 class BuildError(Exception):
@@ -48,21 +49,32 @@ def compiler() -> list[str]:
     raise BuildError("there is no C++ compiler (install g++ or clang++, or set CXX)")
 
 
-def build(target: Path = LIBRARY, extra: tuple[str, ...] = ()) -> Path:
-    """Compile everything into ``target``, with ``extra`` flags. Raises `BuildError`."""
+def levels(emulation: Path | None = None) -> dict[str, list[str]]:
+    """The instruction-set levels that are compiled for this machine, and their flags."""
+    if platform.machine().lower() not in ("x86_64", "amd64"):
+        return {"portable": []}
+    emulated = [*_AVX2, "-DULTRA_AVX512", "-include", str(emulation)]
+    found = {"portable": [], "avx2": _AVX2, "avx512": emulated if emulation else _AVX512}
+    return {name: ["-DULTRA_X86", *flags] for name, flags in found.items()}
+
+
+def build(target: Path = LIBRARY, extra: tuple[str, ...] = (), emulation: Path | None = None) -> Path:
+    """Compile everything into ``target``, with ``extra`` flags. Raises `BuildError`.
+
+    ``emulation`` is a header that has the AVX-512 intrinsics as functions: that level then runs wherever AVX2
+    does. It is for tests.
+    """
     command = [*compiler(), *_FLAGS, *extra]
-    x86 = platform.machine().lower() in ("x86_64", "amd64")
-    if x86:
-        command.append("-DULTRA_X86")
+    found = levels(emulation)
+    common = found["portable"]
+    sources = [*common, f'-DULTRA_SOURCES="{digest()}"']
     units = [
-        ("abi.cpp", [f'-DULTRA_SOURCES="{digest()}"']),
-        ("machine.cpp", []),
-        ("rounds.cpp", []),
-        ("sample.cpp", []),
-        ("level.cpp", ["-DULTRA_LEVEL=portable"]),
+        ("abi.cpp", [*sources, "-DULTRA_RUNS_AVX512=has_avx2"] if emulation else sources),
+        ("machine.cpp", common),
+        ("rounds.cpp", common),
+        ("sample.cpp", common),
+        *(("level.cpp", [f"-DULTRA_LEVEL={name}", *flags]) for name, flags in found.items()),
     ]
-    if x86:
-        units.append(("level.cpp", ["-DULTRA_LEVEL=avx2", *_AVX2]))
     with tempfile.TemporaryDirectory() as folder:
         objects = [f"{folder}/{number}.o" for number in range(len(units))]
         commands = [

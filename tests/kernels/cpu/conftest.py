@@ -1,29 +1,30 @@
 """The library is built here if the checkout's is missing or old; without a compiler the tests are skipped."""
 
+from collections.abc import Iterator
+
 import pytest
-from ultra_kernels.cpu import build
+from kernels.cpu import emulation
+from ultra_kernels.cpu import abi, build
 
 
 @pytest.fixture(autouse=True, scope="session")
 def library() -> None:
-    from ultra_kernels.cpu import abi
-
+    if emulation.is_fresh(build.LIBRARY):
+        return
     try:
-        abi.load()
-    except abi.LibraryUnavailable:
-        try:
-            build.build()
-        except build.BuildError as error:
-            pytest.skip(str(error))
-
-
-@pytest.fixture(params=["avx2", "portable"])
-def level(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Run on each instruction-set level that this processor has."""
-    from ultra_kernels.cpu import abi
-
-    monkeypatch.setenv("ULTRA_CPU", request.param)
-    try:
-        return abi.level()
-    except abi.LibraryUnavailable as error:
+        build.build()
+    except build.BuildError as error:
         pytest.skip(str(error))
+
+
+@pytest.fixture(params=abi.LEVELS)
+def level(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Run on each instruction-set level: natively where the processor has it, AVX-512 emulated elsewhere."""
+    monkeypatch.setenv("ULTRA_CPU", request.param)
+    if request.param in abi.available():
+        yield abi.level()
+    elif request.param == "avx512":
+        with emulation.emulated():
+            yield abi.level()
+    else:
+        pytest.skip(f"{request.param} is not for this processor")

@@ -146,7 +146,7 @@ static inline void unpack_fp8(const uint8_t* row, int start, int count, float* o
 static inline void unpack(int32_t format, const uint8_t* row, int start, int count, float* out) {
     if (format == FP8_BLOCK) return unpack_fp8(row, start, count, out);
     const Shape shape = shape_of(format);
-    Decoded block;
+    Decoded block = {};
     int have = -1;
     for (int k = start; k < start + count; k++) {
         if (shape.block == 1) {

@@ -7,7 +7,7 @@
 namespace ultra {
 namespace ULTRA_LEVEL {
 
-#if defined(__AVX512VNNI__)
+#if defined(ULTRA_AVX512)
 constexpr int LANES = 16;
 #else
 constexpr int LANES = 8;
@@ -33,14 +33,13 @@ static inline vi four(const void* p) {
 
 // One half for each lane.
 static inline vf load_halves(const uint8_t* p) {
-    vf v;
-    for (int i = 0; i < LANES; i += 8) {
-        uint16_t h[8];
-        memcpy(h, p + 2 * i, 16);
-        const v8 part = load_half8(h);
-        memcpy(reinterpret_cast<char*>(&v) + 4 * i, &part, 32);
-    }
-    return v;
+    uint16_t h[LANES];
+    memcpy(h, p, sizeof h);
+#if defined(ULTRA_AVX512)
+    return __builtin_shufflevector(load_half8(h), load_half8(h + 8), 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+#else
+    return load_half8(h);
+#endif
 }
 
 // Byte `i` of every lane, without and with sign.
@@ -53,7 +52,7 @@ static inline vi pair_up(vi low, vi high) { return (low & 0xffff) | (high << 16)
 }  // namespace ULTRA_LEVEL
 }  // namespace ultra
 
-#if defined(__AVX512VNNI__)
+#if defined(ULTRA_AVX512)
 #include "lanes_avx512.h"
 #elif defined(__AVX2__)
 #include "lanes_avx2.h"

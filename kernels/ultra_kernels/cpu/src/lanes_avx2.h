@@ -5,6 +5,7 @@ namespace ultra {
 namespace ULTRA_LEVEL {
 
 constexpr bool NARROW = true;  // sums of products are int16: a format's TERMS is how many fit
+constexpr int BIAS = 0;
 constexpr int TILE = 4;      // activation rows that are multiplied at once
 constexpr int GROUPS = 2;    // groups of weight rows that are
 constexpr int UNROLL = 8;

@@ -9,6 +9,7 @@ namespace ultra {
 namespace ULTRA_LEVEL {
 
 constexpr bool NARROW = false;
+constexpr int BIAS = 0;
 constexpr int TILE = 2;      // activation rows that are multiplied at once
 constexpr int GROUPS = 1;    // groups of weight rows that are
 constexpr int UNROLL = 1;

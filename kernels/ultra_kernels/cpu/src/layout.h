@@ -87,7 +87,7 @@ struct Level {
 
 extern const Level portable_level;
 #ifdef ULTRA_X86
-extern const Level avx2_level;
+extern const Level avx2_level, avx512_level;
 #endif
 
 }  // namespace ultra

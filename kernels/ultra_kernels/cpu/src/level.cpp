@@ -1,5 +1,5 @@
-// The ops, for one instruction-set level: compiled once with -DULTRA_LEVEL=portable and, on x86-64, once more
-// with -DULTRA_LEVEL=avx2. Nothing with external linkage but the table at the end, and no templates of the
+// The ops, for one instruction-set level: compiled with -DULTRA_LEVEL=portable and, on x86-64, again as avx2
+// and as avx512. Nothing with external linkage but the table at the end, and no templates of the
 // standard library: the linker might keep the copy that another processor cannot run.
 #include "layout.h"
 #include "attend.h"

@@ -34,6 +34,8 @@ struct Work {
 // Products of TERMS words from `first` on are summed by themselves.
 template <class F, int G, int M, int TERMS, class Quants>
 static inline void products(Quants quants, const int8_t* x, int first, vi (*part)[M]) {
+    for (int g = 0; g < G; g++)
+        for (int m = 0; m < M; m++) part[g][m] = vi{};  // for the compiler's peace: it is overwritten
 #pragma GCC unroll UNROLL
     for (int i = 0; i < TERMS; i++) {
         vi w[G];
@@ -67,10 +69,11 @@ struct Sums {
 // sum += x scale * (d * (dot - OFFSET * total) + least * total)
 template <class F, int M>
 static inline void finish_32(const uint8_t* p, const vi* dots, const Quantised& x, int b, vf* sum) {
+    constexpr int OFFSET = F::OFFSET + (F::SIGNED ? BIAS : 0);
     const vf d = F::scales(p), least = F::AFFINE ? load_halves(p + 2 * LANES) : vf{};
     for (int m = 0; m < M; m++) {
         const int total = x.sum32[(b / 2 * M + m) * 2 + b % 2];
-        vf t = d * to_float(F::OFFSET ? dots[m] - F::OFFSET * total : dots[m]);
+        vf t = d * to_float(OFFSET ? dots[m] - OFFSET * total : dots[m]);
         if constexpr (F::AFFINE) t = fma_lanes(least, fill_floats(static_cast<float>(total)), t);
         sum[m] = fma_lanes(fill_floats(x.scale[b * M + m]), t, sum[m]);
     }
@@ -139,6 +142,7 @@ static inline void factors_of(const vi* s, vi* out) {
 
 template <class F, int G, int M>
 static void tile_256(const Work& w) {
+    static_assert(!F::SIGNED, "nothing takes the bias of a level away");
     constexpr int WORDS = F::GROUP / 4, TERMS = NARROW && F::TERMS < WORDS ? F::TERMS : WORDS;
     const uint8_t* p = w.weights;
     Sums<G, M> sums;
