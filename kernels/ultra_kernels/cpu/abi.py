@@ -33,7 +33,8 @@ class SizesRecord(ctypes.Structure):
     """How much memory a thread needs."""
 
     _fields_ = [
-        (name, ctypes.c_int32) for name in ("rows", "widest", "head_floats", "picked_floats", "pair_integers")
+        (name, ctypes.c_int32)
+        for name in ("rows", "widest", "head_floats", "picked_floats", "pair_integers", "angle_floats")
     ]
 
 

@@ -171,7 +171,7 @@ class CpuExecutor:
         )
 
     def _scratch(self) -> abi.SizesRecord:
-        widest = heads = 1
+        widest = heads = angles = 1
         for node in self.program.nodes:
             at = node.attributes
             for _, id in node.bound():
@@ -182,9 +182,10 @@ class CpuExecutor:
                 states = BLOCK * (at.heads // at.kv_heads) * (at.values + 2)
                 heads = max(heads, states + BLOCK * (at.head_dim + at.values))
             if node.op is Op.NORM_QKV:
-                heads = max(heads, self.sizes.rows * max(at.head_dim, at.values) + at.head_dim)
+                heads = max(heads, self.sizes.rows * max(at.head_dim, at.values))
+                angles = max(angles, self.sizes.rows * at.rope_dims)
         wide, floats, picked, pairs = mixture.scratch(self.program, self.sizes.rows)
-        return abi.SizesRecord(self.sizes.rows, max(widest, wide), max(heads, floats), picked, pairs)
+        return abi.SizesRecord(self.sizes.rows, max(widest, wide), max(heads, floats), picked, pairs, angles)
 
     # --- a step -------------------------------------------------------------------------------------
 

@@ -73,15 +73,25 @@ static inline void four_dots(const float* q, const float* keys, int dim, float* 
     for (int k = 0; k < 4; k++) out[k] = all[k] + all[4 + k] + rest[k];
 }
 
+// Columns [i, i + 8 * COUNT) of mix_in.
+template <int COUNT>
+static inline void mix_columns(float* mix, float shrink, const float* values, const float* weights, int from,
+                               int to, int n) {
+    v8 sums[COUNT];
+    for (int k = 0; k < COUNT; k++) sums[k] = load8(mix + 8 * k) * fill8(shrink);
+    for (int slot = from; slot < to; slot++) {
+        const v8 weight = fill8(weights[slot]);
+        for (int k = 0; k < COUNT; k++) sums[k] = fma8(weight, load8(values + slot * n + 8 * k), sums[k]);
+    }
+    for (int k = 0; k < COUNT; k++) store8(mix + 8 * k, sums[k]);
+}
+
 // mix = mix * shrink + the weighted values of slots [from, to), which lie `n` floats apart.
 static inline void mix_in(float* mix, float shrink, const float* values, const float* weights, int from, int to,
                           int n) {
     int i = 0;
-    for (; i + 8 <= n; i += 8) {
-        v8 sum = load8(mix + i) * fill8(shrink);
-        for (int slot = from; slot < to; slot++) sum = fma8(fill8(weights[slot]), load8(values + slot * n + i), sum);
-        store8(mix + i, sum);
-    }
+    for (; i + 64 <= n; i += 64) mix_columns<8>(mix + i, shrink, values + i, weights, from, to, n);
+    for (; i + 8 <= n; i += 8) mix_columns<1>(mix + i, shrink, values + i, weights, from, to, n);
     for (; i < n; i++) {
         float sum = mix[i] * shrink;
         for (int slot = from; slot < to; slot++) sum += weights[slot] * values[slot * n + i];
@@ -89,12 +99,17 @@ static inline void mix_in(float* mix, float shrink, const float* values, const f
     }
 }
 
+static inline float max_of(v8 v) {
+    v = max8(v, __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3));
+    v = max8(v, __builtin_shufflevector(v, v, 2, 3, 0, 1, 6, 7, 4, 5));
+    v = max8(v, __builtin_shufflevector(v, v, 1, 0, 3, 2, 5, 4, 7, 6));
+    return v[0];
+}
+
 // Scores of 16 keys become weights; the running maximum and sum follow. Returns what older sums shrink by.
 static inline float soften(float* scores, float* most, float* sum) {
     v8 a = load8(scores), b = load8(scores + 8);
-    const v8 top = max8(a, b);
-    float peak = *most;
-    for (int i = 0; i < 8; i++) peak = top[i] > peak ? top[i] : peak;
+    const float top = max_of(max8(a, b)), peak = top > *most ? top : *most;
     a = exp8(a - fill8(peak));
     b = exp8(b - fill8(peak));
     store8(scores, a);

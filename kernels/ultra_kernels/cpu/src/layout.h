@@ -65,6 +65,9 @@ struct Scratch {
     float* picked;        // rows that chose one expert
     Quantised picked32, picked256;
     int32_t* pairs;       // rows and slots by expert
+    float* angles;        // [rows][rope_dims]: cosines and sines of `angles_of`, in step `angles_epoch`
+    const void* angles_of;
+    uint32_t angles_epoch;
     float* tile;          // [4][rows][lanes]: two groups of two matrices
     int32_t node;
     uint32_t epoch, ready;

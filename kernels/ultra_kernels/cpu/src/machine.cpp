@@ -99,6 +99,7 @@ struct Machine::Memory {
             *q = {get<int8_t>(rows * wide), get<float>(rows * (wide / 32 + 1)),
                   get<int16_t>(rows * (wide / 16 + 1)), get<int16_t>(rows * (wide / 32 + 2))};
         scratch.heads = get<float>(static_cast<size_t>(sizes.head_floats));
+        scratch.angles = get<float>(static_cast<size_t>(sizes.angle_floats));
         const size_t picked = static_cast<size_t>(sizes.picked_floats);
         scratch.picked = get<float>(picked);
         for (Quantised* q : {&scratch.picked32, &scratch.picked256})

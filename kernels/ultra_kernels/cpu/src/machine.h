@@ -16,6 +16,7 @@ namespace ultra {
 struct Sizes {
     int32_t rows, widest, head_floats;      // most rows; widest input of a product; floats of Scratch::heads
     int32_t picked_floats, pair_integers;  // of Scratch::picked and Scratch::pairs
+    int32_t angle_floats;                  // of Scratch::angles
 };
 
 // What one op cost since the machine began, all threads together.

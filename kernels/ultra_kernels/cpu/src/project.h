@@ -5,13 +5,21 @@
 namespace ultra {
 namespace ULTRA_LEVEL {
 
-// RoPE angles of one position, [rope_dims / 2] cosines and as many sines.
-static void rotation(const Tile& t, int position, float* cosines, float* sines) {
-    for (int i = 0; i < t.node.rope_dims / 2; i++) {
-        const float angle = static_cast<float>(position) * t.floats(10)[i];
-        cosines[i] = cosf(angle);
-        sines[i] = sinf(angle);
-    }
+// RoPE angles of every row, [rows][rope_dims]: cosines, then sines. They are the same for all layers with the
+// same frequencies.
+static const float* angles_of(const Tile& t, Scratch& s) {
+    const float* frequencies = t.floats(10);
+    if (s.angles_of == frequencies && s.angles_epoch == t.step.epoch) return s.angles;
+    const int half = t.node.rope_dims / 2;
+    for (int m = 0; m < t.step.rows; m++)
+        for (int i = 0; i < half; i++) {
+            const float angle = static_cast<float>(t.integers(11)[m]) * frequencies[i];
+            s.angles[m * 2 * half + i] = cosf(angle);
+            s.angles[m * 2 * half + half + i] = sinf(angle);
+        }
+    s.angles_of = frequencies;
+    s.angles_epoch = t.step.epoch;
+    return s.angles;
 }
 
 static void rotate(const Node& n, const float* cosines, const float* sines, float* head) {
@@ -52,13 +60,13 @@ static void cache(const Tile& t, int slot, int head, int dim, const float* from)
     }
 }
 
-// Heads [start, end) of every row, `stride` apart, turned to the row's position. `angles` has room for one head.
-static void rotate_rows(const Tile& t, float* heads, int count, int64_t stride, float* angles) {
-    float *cosines = angles, *sines = angles + t.node.rope_dims / 2;
-    for (int m = 0; m < t.step.rows; m++) {
-        rotation(t, t.integers(11)[m], cosines, sines);
-        for (int h = 0; h < count; h++) rotate(t.node, cosines, sines, heads + m * stride + h * t.node.head_dim);
-    }
+// `count` heads of every row, rows `stride` apart, turned to the row's position.
+static void rotate_rows(const Tile& t, float* heads, int count, int64_t stride, Scratch& s) {
+    const float* angles = angles_of(t, s);
+    const int dims = t.node.rope_dims;
+    for (int m = 0; m < t.step.rows; m++, angles += dims)
+        for (int h = 0; h < count; h++)
+            rotate(t.node, angles, angles + dims / 2, heads + m * stride + h * t.node.head_dim);
 }
 
 // Tile units are the heads of q, then those of k, then those of v.
@@ -66,19 +74,19 @@ static void norm_qkv(const Tile& t, Scratch& s) {
     const Node& n = t.node;
     const int dim = n.head_dim, rows = t.step.rows, keys = n.heads, values = n.heads + n.kv_heads;
     const Inputs in = normed(t, 0, 1, nullptr, rows, s);
-    float *kv = s.heads, *angles = kv + static_cast<int64_t>(rows) * (dim > n.value_dim ? dim : n.value_dim);
+    float* kv = s.heads;
     const int last = t.end < keys ? t.end : keys;
     if (t.start < last) {
         const int64_t stride = static_cast<int64_t>(n.heads) * dim;
         float* q = t.floats(14) + static_cast<int64_t>(t.start) * dim;
         project(t, 0, t.start, last, dim, in, q, stride, s);
-        rotate_rows(t, q, last - t.start, stride, angles);
+        rotate_rows(t, q, last - t.start, stride, s);
     }
     for (int unit = t.start < keys ? keys : t.start; unit < t.end; unit++) {
         const int head = unit < values ? unit - keys : unit - values;
         if (unit < values) {
             project(t, 1, head, head + 1, dim, in, kv, dim, s);
-            rotate_rows(t, kv, 1, dim, angles);
+            rotate_rows(t, kv, 1, dim, s);
             cache(t, 15, head, dim, kv);
         } else {
             project(t, 2, head, head + 1, n.value_dim, in, kv, n.value_dim, s);
