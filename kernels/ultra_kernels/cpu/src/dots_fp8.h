@@ -1,6 +1,8 @@
 // LANES weight rows of e4m3 blocks (float32 scale, 128 codes) against float32 rows. A pair of rows has one chain
 // of eight lanes inside a block, and one across blocks, however many rows are multiplied at once.
 #pragma once
+#include <cmath>
+
 #include "decode.h"
 #include "lanes.h"
 
