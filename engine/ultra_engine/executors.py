@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 import psutil
 import torch
 from ultra_kernels.cpu.abi import LibraryUnavailable, level
-from ultra_kernels.cpu.executor import MAX_THREADS, CpuExecutor, default_threads
+from ultra_kernels.cpu.executor import MAX_THREADS, CpuExecutor
+from ultra_kernels.cpu.processors import default_threads
 from ultra_kernels.program import Program
 from ultra_kernels.reference import PRECISIONS, ReferenceExecutor
 from ultra_kernels.step import Executor, Packed, Sizes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -66,11 +67,12 @@ class Model:
         started = time.monotonic()
         name = choose(executor, precision)
         check_threads(name, threads, pin)
-        file = GGUFFile.open(path)
+        file, pool = GGUFFile.open(path), ThreadPoolExecutor(1, thread_name_prefix="ultra-load")
+        made: Executor | None = None
         try:
             config = read_config(file)
             positions = _context(config, context)
-            tokenizer = Tokenizer.from_gguf(file)
+            reading = pool.submit(Tokenizer.from_gguf, file)  # while the weights are put in order
             program = lower(config, tiles(name, threads))
             weights = load_weights(file, program)
             parameters = sum(packed.shape[0] * packed.shape[1] for packed in weights.values())
@@ -85,9 +87,14 @@ class Model:
             made = create(
                 name, program, weights, sizes, precision=precision, threads=threads, pin=pin, progress=loaded
             )
+            tokenizer = reading.result()
         except BaseException:
+            if made:
+                made.close()
             file.close()
             raise
+        finally:
+            pool.shutdown()
         load_ms = (time.monotonic() - started) * 1000
         runner = Runner(made, positions)
         return cls(config, tokenizer, template, runner, name, parameters, load_ms, file, made)

@@ -29,6 +29,16 @@ class BufferRecord(ctypes.Structure):
     ]
 
 
+class PackRecord(ctypes.Structure):
+    """One matrix that is to be packed (``src/abi.cpp``)."""
+
+    _fields_ = [
+        *((name, ctypes.c_int64) for name in ("rows", "row_bytes")),
+        *((name, ctypes.c_void_p) for name in ("source", "target")),
+        *((name, ctypes.c_int32) for name in ("format", "unused")),
+    ]
+
+
 class SizesRecord(ctypes.Structure):
     """How much memory a thread needs."""
 
@@ -113,10 +123,7 @@ def load() -> ctypes.CDLL:
         *(ctypes.POINTER(SizesRecord), number, pointer, number),
     ]
     library.ultra_cpu_lanes.argtypes = [ctypes.c_char_p]
-    library.ultra_cpu_pack.argtypes = [
-        *(ctypes.c_char_p, number, ctypes.c_int64, ctypes.c_int64),
-        *(pointer, pointer, number),
-    ]
+    library.ultra_cpu_pack.argtypes = [ctypes.c_char_p, pointer, number, number]
     library.ultra_cpu_pack.restype = None
     library.ultra_cpu_read.argtypes = [pointer, ctypes.c_int64, number]
     library.ultra_cpu_read.restype = ctypes.c_uint64

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
 import mmap
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
 import numpy as np
 import numpy.typing as npt
 
 from ..formats import FORMATS
+from ..program import Buffer
 from ..step import Packed
 from . import abi
 
@@ -18,14 +20,45 @@ CODES = {name: code for code, name in enumerate(FORMATS)}
 
 _ALIGN = 64  # a cache line
 
+_BATCH = 1 << 26
+"""Bytes of weights that are packed in one call, during which other threads of Python run."""
+
 
 def packs(matrix: Packed) -> bool:
     """Whether a matrix is multiplied in packed order: those whose weights are integers times a scale."""
     return matrix.format.block > 1 and matrix.format.name != "fp8_block"
 
 
+def lay_out(
+    level: str, buffers: Sequence[Buffer], weights: Mapping[str, Packed], chosen: Set[str], threads: int
+) -> Iterator[tuple[Buffer, npt.NDArray[np.uint8], bool]]:
+    """Every buffer with its weight's bytes, [rows, row_bytes], and whether they are packed: those ``chosen``
+    by name are. Raises `MemoryError`."""
+    arena = Arena(level, (weights[buffer.name] for buffer in buffers if buffer.name in chosen))
+    for some in _batches(buffers, weights):
+        names = [buffer.name for buffer in some if buffer.name in chosen]
+        packed = dict(zip(names, arena.pack([weights[name] for name in names], threads), strict=True))
+        for buffer in some:
+            plain: npt.NDArray[np.uint8] = weights[buffer.name].data.numpy()
+            yield buffer, packed.get(buffer.name, plain), buffer.name in packed
+
+
+def _batches(buffers: Sequence[Buffer], weights: Mapping[str, Packed]) -> Iterator[list[Buffer]]:
+    """Runs of buffers whose weights have about `_BATCH` bytes."""
+    batch: list[Buffer] = []
+    size = 0
+    for buffer in buffers:
+        batch.append(buffer)
+        size += weights[buffer.name].data.numel()
+        if size >= _BATCH:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
 class Arena:
-    """Room for the packed form of some matrices; `pack` fills it, one matrix after another.
+    """Room for the packed form of some matrices; `pack` fills it.
 
     Packed rows lie in groups of as many as the level has lanes (``src/pack.h``): a change of order without
     loss. Raises `MemoryError` where there is no room.
@@ -41,20 +74,25 @@ class Arena:
         rows, row_bytes = matrix.data.shape
         return -(-(-(-rows // self._lanes) * self._lanes * row_bytes) // _ALIGN) * _ALIGN
 
-    def pack(self, matrix: Packed, threads: int) -> npt.NDArray[np.uint8]:
-        """The matrix in packed order: uint8 [groups * lanes, row_bytes]."""
+    def pack(self, matrices: Sequence[Packed], threads: int) -> list[npt.NDArray[np.uint8]]:
+        """The matrices in packed order: uint8 [groups * lanes, row_bytes] each."""
+        places = [self._take(matrix) for matrix in matrices]
+        records = (abi.PackRecord * len(matrices))()
+        for record, matrix, place in zip(records, matrices, places, strict=True):
+            rows, row_bytes = matrix.data.shape
+            record.rows, record.row_bytes = rows, row_bytes
+            record.source, record.target = matrix.data.data_ptr(), place.ctypes.data
+            record.format = CODES[matrix.format.name]
+        abi.load().ultra_cpu_pack(self._level, ctypes.addressof(records), len(records), threads)
+        return places
+
+    def _take(self, matrix: Packed) -> npt.NDArray[np.uint8]:
         rows, row_bytes = matrix.data.shape
-        size = self._size(matrix)
-        assert self._used + size <= len(self._memory), "more than the arena was made for"
-        place = self._memory[self._used : self._used + size]
-        self._used += size
-        source = matrix.data.numpy()
-        abi.load().ultra_cpu_pack(
-            *(self._level, CODES[matrix.format.name], rows, row_bytes),
-            *(source.ctypes.data, place.ctypes.data, threads),
-        )
         whole = -(-rows // self._lanes) * self._lanes
-        return place[: whole * row_bytes].reshape(whole, row_bytes)
+        place = self._memory[self._used : self._used + whole * row_bytes]
+        self._used += self._size(matrix)
+        assert self._used <= len(self._memory), "more than the arena was made for"
+        return place.reshape(whole, row_bytes)
 
 
 def _reserve(size: int) -> npt.NDArray[np.uint8]:

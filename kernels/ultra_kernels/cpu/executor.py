@@ -8,7 +8,6 @@ Activations meet quantised weights as int8: one scale for 32 values, or for 256 
 from __future__ import annotations
 
 import ctypes
-import os
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +23,8 @@ from ..rounds import check, check_tokens
 from ..sampling import BadLogits, Draw
 from ..step import NOT_NUMBERS, Heard, Packed, Sizes, Step, Stopped, Stream
 from . import abi, mixture
-from .arena import CODES, Arena, packs
+from .arena import CODES, lay_out, packs
+from .processors import default_threads, pinnable
 from .streams import Streams, draw_record
 
 _TYPES: dict[Kind, type[np.generic]] = {
@@ -78,7 +78,7 @@ class CpuExecutor:
         self.threads = default_threads() if threads is None else threads
         if not 1 <= self.threads <= MAX_THREADS:
             raise ValueError(f"threads must be 1 to {MAX_THREADS}, not {threads}")
-        self._cpus = np.array(_processors() if pin else [], dtype=np.int32)
+        self._cpus = np.array(pinnable() if pin else [], dtype=np.int32)
         self.level = abi.level()
         self._memory: dict[int, npt.NDArray[Any]] = {}
         self._table = (abi.BufferRecord * len(program.buffers))()
@@ -134,16 +134,14 @@ class CpuExecutor:
                 raise ValueError(f"{buffer.name} is {packed.shape}, the program wants {buffer.shape}")
         multiplied = {id for node in self.program.nodes if node.op is not Op.EMBED for id in node.operands}
         integer = {b.name for b in wanted if b.id in multiplied and packs(weights[b.name])}
-        arena = Arena(self.level, (weights[b.name] for b in wanted if b.name in integer))
-        for done, buffer in enumerate(wanted):
-            packed = weights[buffer.name]
+        for done, (buffer, data, moved) in enumerate(
+            lay_out(self.level, wanted, weights, integer, self.threads)
+        ):
+            weight = weights[buffer.name]
             if len(buffer.shape) == 1:  # vectors are added and multiplied: float32
-                self._bind(buffer, packed.format.rows(packed.data)[0].numpy())
+                self._bind(buffer, weight.format.rows(weight.data)[0].numpy())
             else:
-                repacked = buffer.name in integer
-                data = arena.pack(packed, self.threads) if repacked else packed.data.numpy()
-                assert data.strides == (data.shape[1], 1)
-                self._bind(buffer, data, packed.shape[1], CODES[packed.format.name], repacked)
+                self._bind(buffer, data, weight.shape[1], CODES[weight.format.name], moved)
             progress(done + 1, len(wanted))
 
     def _place(self, buffer: Buffer) -> None:
@@ -306,20 +304,6 @@ class CpuExecutor:
         data = np.asarray(values, dtype=np.int32)
         self._inputs[name][: len(data)] = data
         return data
-
-
-def default_threads() -> int:
-    """The processors that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def _processors() -> list[int]:
-    """Where threads may be pinned."""
-    if not hasattr(os, "sched_getaffinity"):
-        raise ValueError("threads can be pinned on Linux alone")
-    return sorted(os.sched_getaffinity(0))
 
 
 def _within(what: str, values: npt.NDArray[Any], limit: int | npt.NDArray[Any]) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 from kernels.cpu.quantised_program import build, steps_of, weights
-from ultra_kernels.cpu.executor import CpuExecutor, default_threads
+from ultra_kernels.cpu.executor import CpuExecutor
+from ultra_kernels.cpu.processors import default_threads
 from ultra_kernels.step import Sizes, Step, Stopped
 
 SIZES = Sizes(rows=512, blocks=64)

@@ -27,6 +27,13 @@ const ultra::Level* find(const char* name) {
     return wanted(ultra::portable_level) ? &ultra::portable_level : nullptr;
 }
 
+struct PackJob {  // one matrix; `to` has room for rows up to a whole number of groups
+    int64_t rows, row_bytes;
+    const uint8_t* from;
+    uint8_t* to;
+    int32_t format, unused;
+};
+
 // part(i) for every i < threads, each on a thread of its own if the system gives as many.
 template <class Part>
 void parallel(int64_t threads, Part part) {
@@ -55,13 +62,15 @@ ULTRA_EXPORT const char* ultra_cpu_level(const char* wanted) {
 // Rows of a packed group.
 ULTRA_EXPORT int32_t ultra_cpu_lanes(const char* level) { return find(level)->lanes; }
 
-// A quantised matrix to the layout of pack.h; `to` has room for rows up to a whole number of groups.
-ULTRA_EXPORT void ultra_cpu_pack(const char* level, int32_t format, int64_t rows, int64_t row_bytes,
-                                 const uint8_t* from, uint8_t* to, int32_t threads) {
+// Quantised matrices to the layout of pack.h.
+ULTRA_EXPORT void ultra_cpu_pack(const char* level, const PackJob* jobs, int32_t count, int32_t threads) {
     const ultra::Level* at = find(level);
-    const int64_t groups = (rows + at->lanes - 1) / at->lanes;
     parallel(threads, [=](int64_t i) {
-        at->pack(format, rows, row_bytes, groups * i / threads, groups * (i + 1) / threads, from, to);
+        for (const PackJob* job = jobs; job < jobs + count; job++) {
+            const int64_t groups = (job->rows + at->lanes - 1) / at->lanes;
+            at->pack(job->format, job->rows, job->row_bytes, groups * i / threads, groups * (i + 1) / threads,
+                     job->from, job->to);
+        }
     });
 }
 
