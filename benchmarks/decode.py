@@ -114,7 +114,10 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--json", type=Path, help="also write the figures there")
-    return parser.parse_args(argv)
+    args = parser.parse_args(argv)
+    if args.prompt < 128:
+        parser.error("--prompt: at least 128, behind which the steps of several rows are timed")
+    return args
 
 
 def _starts(args: argparse.Namespace, path: Path, progress: Progress) -> dict[str, list[float]]:
