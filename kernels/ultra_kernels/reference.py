@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from . import mixture
-from .program import BLOCK, NO_WAIT, OPERANDS, SPLITS, Attributes, Buffer, Kind, Node, Op, Program, Task
+from . import attention, mixture
+from .program import NO_WAIT, OPERANDS, SPLITS, Buffer, Kind, Node, Op, Program, Task
 from .rounds import Rounds, check_tokens
 from .sampling import BadLogits, Draw, draw
 from .step import NOT_NUMBERS, Heard, Packed, Sizes, Step, Stopped, Stream
@@ -195,7 +195,7 @@ class ReferenceExecutor:
         at, dim = node.attributes, node.attributes.head_dim
         h = _rmsnorm(m["x"], m["norm"], at.eps)
         angles = m["positions"][:, None].float() * m["inv_freq"]  # [rows, rope_dims / 2]
-        place = _cache_slots(m["block_table"], m["sequences"], m["positions"])
+        place = attention.cache_slots(m["block_table"], m["sequences"], m["positions"])
 
         def project(name: str, heads: slice, dim: int = dim) -> Tensor:
             """[rows, heads, dim] of q, k or v, normalised where the model does that."""
@@ -213,9 +213,11 @@ class ReferenceExecutor:
             )
         )
         if queries:
-            m["q"][:, queries] = _rope(project("q", queries), angles, at)
+            m["q"][:, queries] = attention.rope(project("q", queries), angles, at)
         if keys:
-            m["k_cache"].flatten(0, 1)[place, keys] = _rope(project("k", keys), angles, at).to(self.dtype)
+            m["k_cache"].flatten(0, 1)[place, keys] = attention.rope(project("k", keys), angles, at).to(
+                self.dtype
+            )
         if values:
             v = project("v", values, at.values) * at.value_scale
             m["v_cache"].flatten(0, 1)[place, values] = v.to(self.dtype)
@@ -234,10 +236,13 @@ class ReferenceExecutor:
             positions = m["positions"][rows]
             keys = int(positions.max()) + 1
             k, v = (
-                _gather(m[name], m["block_table"][sequence], keys)[:, tile] for name in ("k_cache", "v_cache")
+                attention.gather(m[name], m["block_table"][sequence], keys)[:, tile]
+                for name in ("k_cache", "v_cache")
             )
             q = m["q"][rows][:, queries]
-            m["a"][rows[:, None], _columns(queries, at.values)] = _attend(q, k, v, positions, at, sinks)
+            m["a"][rows[:, None], _columns(queries, at.values)] = attention.attend(
+                q, k, v, positions, at, sinks
+            )
 
     def _attention_merge(self, node: Node, m: dict[str, Tensor], tile: slice) -> None:
         """Nothing is left to do."""
@@ -310,30 +315,6 @@ def _rmsnorm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
     return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + eps) * weight
 
 
-def _rope(x: Tensor, angles: Tensor, at: Attributes) -> Tensor:
-    """x [rows, heads, dim], angles [rows, rope_dims / 2]; dims past ``rope_dims`` pass through."""
-    turned, rest = x[..., : at.rope_dims], x[..., at.rope_dims :]
-    cos, sin = angles.cos()[:, None], angles.sin()[:, None]
-    a, b = (turned[..., 0::2], turned[..., 1::2]) if at.interleaved else turned.chunk(2, dim=-1)
-    pair = (a * cos - b * sin, b * cos + a * sin)
-    both = torch.stack(pair, dim=-1).flatten(-2) if at.interleaved else torch.cat(pair, dim=-1)
-    return torch.cat((both, rest), dim=-1)
-
-
-def _cache_slots(table: Tensor, sequences: Tensor, positions: Tensor) -> Tensor:
-    """Flat slot of every row in a cache of [blocks * BLOCK, kv_heads, dim]."""
-    return table[sequences, positions // BLOCK] * BLOCK + positions % BLOCK
-
-
-def _gather(cache: Tensor, blocks: Tensor, keys: int) -> Tensor:
-    """The first ``keys`` positions of a sequence: float32 [keys, kv_heads, dim]."""
-    blocks = blocks[: -(-keys // BLOCK)]
-    first = int(blocks[0])
-    in_order = bool((blocks == torch.arange(first, first + len(blocks))).all())
-    pages = cache[first : first + len(blocks)] if in_order else cache[blocks]  # a view where it can be
-    return pages.flatten(0, 1)[:keys].float()
-
-
 def _within(tile: slice, start: int, count: int) -> slice | None:
     """The part of ``tile`` in [start, start + count), from 0 on; None if there is none."""
     first, last = max(tile.start, start), min(tile.stop, start + count)
@@ -342,27 +323,6 @@ def _within(tile: slice, start: int, count: int) -> slice | None:
 
 def _columns(heads: slice, dim: int) -> Tensor:
     return torch.arange(heads.start * dim, heads.stop * dim)
-
-
-def _attend(
-    q: Tensor, k: Tensor, v: Tensor, positions: Tensor, at: Attributes, sinks: Tensor | None
-) -> Tensor:
-    """q [rows, heads, dim], k and v [keys, kv_heads, dim], sinks [heads] -> [rows, heads * v's dim]; key j is
-    at position j."""
-    rows, heads, dim = q.shape
-    kv_heads = k.shape[1]
-    grouped = q.reshape(rows, kv_heads, -1, dim).permute(1, 2, 0, 3)  # [kv, group, rows, dim]
-    scores = grouped @ k.permute(1, 2, 0)[:, None] * at.scale  # [kv, group, rows, keys]
-    distance: Tensor = positions[:, None] - torch.arange(k.shape[0])  # [rows, keys]
-    hidden = distance < 0 if not at.window else (distance < 0) | (distance >= at.window)
-    scores = scores.masked_fill(hidden, -torch.inf)
-    if sinks is None:
-        weights = scores.softmax(-1)
-    else:
-        sink = sinks.reshape(kv_heads, -1, 1, 1).expand(-1, -1, rows, 1)
-        weights = torch.cat((scores, sink), dim=-1).softmax(-1)[..., :-1]
-    mixed = weights @ v.permute(1, 0, 2)[:, None]  # [kv, group, rows, v's dim]
-    return mixed.permute(2, 0, 1, 3).reshape(rows, -1)
 
 
 def _bias(m: dict[str, Tensor], name: str, expert: int, tile: slice) -> Tensor | None:
