@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import importlib.util
+import os
 import subprocess
 import sys
 import threading
@@ -85,6 +86,7 @@ def _spawn(model: str, log: Path) -> subprocess.Popen[bytes]:
             stderr=subprocess.STDOUT,
             start_new_session=True,
             close_fds=True,
+            env=os.environ | {"PYTHONUNBUFFERED": "1"},  # or what it printed first would be logged last
         )
 
 

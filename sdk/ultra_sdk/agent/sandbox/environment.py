@@ -26,6 +26,8 @@ QUIET = {
     "NO_COLOR": "1",
     "PAGER": "cat",
     "PIP_NO_INPUT": "1",
+    # A cached module is taken for fresh if its source has the same second and size: edits are quicker.
+    "PYTHONDONTWRITEBYTECODE": "1",
     "TERM": "dumb",
     "VISUAL": "true",
 }
