@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import itertools
+import random
 import threading
 from pathlib import Path
 from typing import Any
 
 from ultra_engine.engine import Engine
+from ultra_engine.model import Model
 from ultra_engine.request import Delta, Done, Event, Failed, Request, SampleDone, SamplingParams
+from ultra_engine.runner import CHUNK
 
 _ids = itertools.count()
+
+ENDLESS: dict[str, Any] = {"temperature": 1.0, "logit_bias": dict.fromkeys((256, 257, 258), -1000.0)}
+"""Options of a request on a tiny model that ends only where its context does: no end token is drawn."""
 
 
 def open_engine(path: Path, **options: Any) -> Engine:
@@ -77,3 +83,19 @@ def run(engine: Engine, prompt: str | None = "def f(x):", **options: Any) -> Col
         count = sum(len(e.tokens) for e in collector.events if isinstance(e, Delta))
         assert done.stats.output_tokens == count
     return collector
+
+
+def same_bits_whatever_ran_before(model: Model) -> None:
+    """The kind of fault: KV left by decoding, or by a step of another size, differs in its last bits."""
+    rng, runner = random.Random(3), model.runner
+    ids = model.tokenizer.encode("".join(rng.choices("abcdef \n", k=400)))
+    for length in (20, CHUNK, 200, len(ids)):
+        runner.truncate(0)
+        cold = runner.prefill(ids[:length], lambda: False, lambda done: None).copy()
+        for _ in range(6):
+            runner.truncate(rng.randrange(length))
+            start = len(runner.tokens)
+            for token in ids[start : start + rng.randrange(60)]:
+                runner.decode(token, lambda: False)
+            warm = runner.prefill(ids[:length], lambda: False, lambda done: None)
+            assert warm.tobytes() == cold.tobytes()

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import random
 import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from engine.collect import Collector, open_engine, run, start
+from engine.collect import ENDLESS, Collector, open_engine, run, same_bits_whatever_ran_before, start
 from ultra_engine.engine import Engine
 from ultra_engine.errors import ModelError
 from ultra_engine.request import Delta, Done, Failed, Prefill, Queued, Request
@@ -80,22 +79,8 @@ def test_a_fully_cached_prompt_still_gets_its_logits(engine: Engine) -> None:
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 def test_logits_are_the_same_bits_whatever_ran_before(qwen2: Path, precision: str) -> None:
-    """The kind of fault: KV left by decoding, or by a step of another size, differs in its last bits."""
-    rng = random.Random(3)
-    text = "".join(rng.choices("abcdef \n", k=400))
     with Engine.open(str(qwen2), precision=precision, threads=1) as engine:
-        runner = engine._model.runner
-        ids = engine._model.tokenizer.encode(text)
-        for length in (20, CHUNK, 200, len(ids)):
-            runner.truncate(0)
-            cold = runner.prefill(ids[:length], lambda: False, lambda done: None).copy()
-            for _ in range(4):
-                runner.truncate(rng.randrange(length))
-                start = len(runner.tokens)
-                for token in ids[start : start + rng.randrange(60)]:
-                    runner.decode(token, lambda: False)
-                warm = runner.prefill(ids[:length], lambda: False, lambda done: None)
-                assert warm.tobytes() == cold.tobytes()
+        same_bits_whatever_ran_before(engine._model)
 
 
 @pytest.mark.parametrize(
@@ -145,7 +130,7 @@ def test_a_context_beyond_the_model_is_refused(qwen2: Path) -> None:
 
 
 def test_cancel_while_running(engine: Engine) -> None:
-    request, collector = start(engine, temperature=1.0)
+    request, collector = start(engine, **ENDLESS)
     assert collector.first_delta.wait(30)
     engine.cancel(request.id)
     done = collector.wait(5)
@@ -156,9 +141,9 @@ def test_cancel_while_running(engine: Engine) -> None:
 
 
 def test_cancel_while_queued_ends_at_once_and_never_runs(engine: Engine) -> None:
-    first, running = start(engine, temperature=1.0)
+    first, running = start(engine, n=16, **ENDLESS)
     assert running.first_delta.wait(30)
-    waiting = [start(engine, temperature=1.0) for _ in range(3)]
+    waiting = [start(engine, n=16, **ENDLESS) for _ in range(3)]
     for request, collector in waiting:
         engine.cancel(request.id)
         done = collector.wait(5)
@@ -188,7 +173,7 @@ def test_cancel_during_prefill(engine: Engine) -> None:
 
 
 def test_a_known_id_is_refused_while_it_runs(engine: Engine) -> None:
-    request, collector = start(engine, temperature=1.0)
+    request, collector = start(engine, n=16, **ENDLESS)
     second = Collector()
     engine.submit(request, second)
     failed = second.wait()
@@ -199,7 +184,7 @@ def test_a_known_id_is_refused_while_it_runs(engine: Engine) -> None:
 
 def test_closing_ends_what_runs_and_what_waits(qwen2: Path) -> None:
     engine = open_engine(qwen2)
-    _, running = start(engine, temperature=1.0)
+    _, running = start(engine, n=16, **ENDLESS)
     assert running.first_delta.wait(30)
     _, waiting = start(engine)
     engine.close()
@@ -261,7 +246,7 @@ def test_a_full_queue_refuses_and_says_so(engine: Engine) -> None:
     info = engine.info
     engine.info = replace(info, max_queue=2)
     try:
-        first, second = start(engine, temperature=1.0), start(engine, temperature=1.0)
+        first, second = start(engine, n=16, **ENDLESS), start(engine, n=16, **ENDLESS)
         failed = run(engine).wait()
         assert isinstance(failed, Failed) and failed.code == "queue_full" and failed.retryable
     finally:

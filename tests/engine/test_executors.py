@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import os
-import random
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from engine.collect import run
+from engine.collect import run, same_bits_whatever_ran_before
 from ultra_engine import executors
 from ultra_engine.engine import Engine
 from ultra_engine.errors import ModelError
 from ultra_engine.model import Model
 from ultra_engine.request import Done
-from ultra_engine.runner import CHUNK
 from ultra_engine.weights.hub import resolve
 from ultra_engine.weights.registry import TEST_MODEL
 from ultra_kernels.cpu import abi
@@ -123,19 +121,8 @@ def test_every_token_that_is_shared_is_used_again(qwen2: Path) -> None:
 
 @built
 def test_logits_are_the_same_bits_whatever_ran_before(qwen2: Path) -> None:
-    rng = random.Random(3)
     model = Model.load(qwen2, executor="cpu", threads=2)
-    ids, runner = model.tokenizer.encode("".join(rng.choices("abcdef \n", k=400))), model.runner
-    for length in (20, CHUNK, 200, len(ids)):
-        runner.truncate(0)
-        cold = runner.prefill(ids[:length], lambda: False, lambda done: None).copy()
-        for _ in range(6):
-            runner.truncate(rng.randrange(length))
-            start = len(runner.tokens)
-            for token in ids[start : start + rng.randrange(60)]:
-                runner.decode(token, lambda: False)
-            warm = runner.prefill(ids[:length], lambda: False, lambda done: None)
-            assert warm.tobytes() == cold.tobytes()
+    same_bits_whatever_ran_before(model)
     model.close()
 
 
