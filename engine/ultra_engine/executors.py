@@ -103,7 +103,7 @@ def create(
 
 
 def _check_memory(need: int, hint: str) -> None:
-    """Say so before the machine starts to swap: every executor has its own copy of the weights."""
+    """Say so before the machine starts to swap, or to read weights that stay in the file at every step."""
     free = psutil.virtual_memory().available
     if need > free:
         raise ModelError(

@@ -39,8 +39,7 @@ static void groups_of(const uint8_t* weights, const Quantised& x, int columns, i
     }
 }
 
-// Groups that are multiplied at once. Two of the formats with 256 columns a block need more registers than there
-// are.
+// Groups that are multiplied at once. For two with 256 columns a block there are too few registers.
 static inline int groups_at_once(int32_t format) { return kind_of(format) == 32 ? GROUPS : 1; }
 
 template <class F>

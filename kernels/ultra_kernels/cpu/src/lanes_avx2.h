@@ -5,10 +5,10 @@ namespace ultra {
 namespace ULTRA_LEVEL {
 
 constexpr bool NARROW = true;  // sums of products are int16: a format's TERMS is how many fit
-constexpr int BIAS = 0;
+constexpr int BIAS = 0;      // SIGNED weights are multiplied as they are
 constexpr int TILE = 4;      // activation rows that are multiplied at once
-constexpr int GROUPS = 2;    // groups of weight rows that are
-constexpr int UNROLL = 8;
+constexpr int GROUPS = 2;    // groups of weight rows that meet them at once, where registers last
+constexpr int UNROLL = 8;    // of the loops over words and rows
 
 static inline vf fma_lanes(vf a, vf b, vf c) { return (vf)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c); }
 

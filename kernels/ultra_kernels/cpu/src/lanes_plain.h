@@ -9,10 +9,10 @@ namespace ultra {
 namespace ULTRA_LEVEL {
 
 constexpr bool NARROW = false;
-constexpr int BIAS = 0;
+constexpr int BIAS = 0;    // SIGNED weights are multiplied as they are
 constexpr int TILE = 2;      // activation rows that are multiplied at once
 constexpr int GROUPS = 1;    // groups of weight rows that are
-constexpr int UNROLL = 1;
+constexpr int UNROLL = 1;  // the compiler has too much to do as it is
 
 static inline vf fma_lanes(vf a, vf b, vf c) { return a * b + c; }
 
