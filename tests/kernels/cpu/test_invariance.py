@@ -22,11 +22,13 @@ def logits(executor: CpuExecutor, steps: list[Step]) -> Tensor:
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_one_row_eight_rows_all_rows(format: str, level: str) -> None:
-    executor = CpuExecutor(build(3), weights(build(), format), SIZES, 2)
-    want = logits(executor, steps_of(TOKENS))
+    """Also where blocks are made ready for many rows, some columns at a time."""
+    program, tokens = build(3, wide=2304), [*TOKENS * 3, 11]
+    executor = CpuExecutor(program, weights(program, format), SIZES, 2)
+    want = logits(executor, steps_of(tokens))
     assert want.isfinite().all()
-    for counts in ([1] * 21, [8, 8, 5], [2, 3, 4, 5, 7], [20, 1]):
-        assert torch.equal(logits(executor, steps_of(TOKENS, counts)), want), counts
+    for counts in ([1] * 21 + [43], [8, 8, 5, 33, 10], [2, 3, 4, 5, 7, 19, 23, 1], [63, 1]):
+        assert torch.equal(logits(executor, steps_of(tokens, counts)), want), counts
 
 
 @given(cuts=st.lists(st.integers(1, 20), max_size=6, unique=True), tiles=st.integers(1, 30))
