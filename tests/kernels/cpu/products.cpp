@@ -30,7 +30,8 @@ void fill_blocks(int32_t format, uint8_t* p, size_t size) {
     const Shape shape = shape_of(format);
     const uint16_t small = float_to_half(0.01f);
     for (size_t at = 0; at < size; at += static_cast<size_t>(shape.bytes)) {
-        memcpy(p + at + (format == Q6_K ? 208 : 0), &small, 2);
+        if (format == MXFP4) p[at] = static_cast<uint8_t>(110 + p[at] % 16);
+        else memcpy(p + at + (format == Q6_K ? 208 : 0), &small, 2);
         if (format == Q4_1 || format == Q5_1 || format == Q4_K || format == Q5_K) memcpy(p + at + 2, &small, 2);
     }
 }
@@ -76,10 +77,11 @@ double check(int32_t format, int rows, int columns, int count) {
     pack(format, rows, row_bytes, 0, whole / LANES, file.at, packed.at);
     Exact<float> x(n * m), scale(m * (n / 32)), tile(m * 4 * LANES);
     Exact<int8_t> q(n * m);
-    Exact<int16_t> sum16(m * (n / 16)), sum32(m * (n / 32 + 1) / 2 * 2);
+    Exact<int16_t> sums(m * (n / 32 + 1) / 2 * 2);
+    Exact<int32_t> centre(m * (n / 16));
     fill_inputs(x.at, n * m);
     Scratch s = {};
-    s.by32 = s.by256 = {q.at, scale.at, sum16.at, sum32.at};
+    s.by32 = s.by256 = {q.at, scale.at, sums.at, centre.at};
     s.tile = tile.at;
     return error_of({packed.at, row_bytes, columns, format, 1, 0}, file.at, rows, {x.at, columns, count}, s);
 }
@@ -88,10 +90,10 @@ double check(int32_t format, int rows, int columns, int count) {
 
 int main() {
     bool good = true;
-    for (int32_t format = Q8_0; format <= Q6_K; format++)
+    for (int32_t format : {Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K, Q6_K, MXFP4})
         for (int rows : {1, 13, 2 * LANES, 40})
             for (int columns : {256, 2304})
-                for (int count : {1, 2, 3, 4, 9}) {
+                for (int count : {1, 2, 3, 4, 9, 67}) {
                     const double error = check(format, rows, columns, count);
                     if (error < 1e-6) continue;
                     std::printf("format %d, %d x %d, %d rows: error %g\n", format, rows, columns, count, error);

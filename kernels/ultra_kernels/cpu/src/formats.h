@@ -23,51 +23,53 @@ static inline vi fifth_bits(const uint8_t* p, int at, int i) {
     return (i < 4 ? bits << (4 - i) : bits >> (i - 4)) & 0x10101010;
 }
 
+// Quants of CENTRED formats lie around the middle of quantise.h, from which the sums of their products are made
+// to begin: in the end they fit int16 although the quants by themselves would go beyond.
 constexpr int NEVER = 1 << 30;
 
 // Formats of 32 columns a block. `quants` gives word i (columns 4 i to 4 i + 3) as bytes; TERMS products of
 // pairs fit int16. From READY_FROM activation rows on it pays to take blocks apart once for all (panel.h).
 struct FormatQ8_0 {
     static constexpr int BLOCK = 32, BYTES = 34, OFFSET = 0, TERMS = 1, READY_FROM = NEVER;
-    static constexpr bool SIGNED = true, AFFINE = false;
+    static constexpr bool SIGNED = true, AFFINE = false, CENTRED = false;
     static inline vi quants(const uint8_t* p, int i) { return word(p, 2, i); }
     static inline vf scales(const uint8_t* p) { return load_halves(p); }
 };
 
 struct FormatQ4_0 {
     static constexpr int BLOCK = 32, BYTES = 18, OFFSET = 8, TERMS = 8, READY_FROM = 64;
-    static constexpr bool SIGNED = false, AFFINE = false;
+    static constexpr bool SIGNED = false, AFFINE = false, CENTRED = false;
     static inline vi quants(const uint8_t* p, int i) { return nibbles_32(p, 2, i); }
     static inline vf scales(const uint8_t* p) { return load_halves(p); }
 };
 
 struct FormatQ4_1 {
     static constexpr int BLOCK = 32, BYTES = 20, OFFSET = 0, TERMS = 8, READY_FROM = 64;
-    static constexpr bool SIGNED = false, AFFINE = true;
+    static constexpr bool SIGNED = false, AFFINE = true, CENTRED = false;
     static inline vi quants(const uint8_t* p, int i) { return nibbles_32(p, 4, i); }
     static inline vf scales(const uint8_t* p) { return load_halves(p); }
 };
 
 struct FormatQ5_0 {
-    static constexpr int BLOCK = 32, BYTES = 22, OFFSET = 16, TERMS = 4, READY_FROM = 5;
-    static constexpr bool SIGNED = false, AFFINE = false;
+    static constexpr int BLOCK = 32, BYTES = 22, OFFSET = 0, TERMS = 8, READY_FROM = 5;
+    static constexpr bool SIGNED = false, AFFINE = false, CENTRED = true;
     static inline vi quants(const uint8_t* p, int i) { return nibbles_32(p, 6, i) | fifth_bits(p, 2, i); }
     static inline vf scales(const uint8_t* p) { return load_halves(p); }
 };
 
 struct FormatQ5_1 {
     static constexpr int BLOCK = 32, BYTES = 24, OFFSET = 0, TERMS = 4, READY_FROM = 5;
-    static constexpr bool SIGNED = false, AFFINE = true;
+    static constexpr bool SIGNED = false, AFFINE = true, CENTRED = false;
     static inline vi quants(const uint8_t* p, int i) { return nibbles_32(p, 8, i) | fifth_bits(p, 4, i); }
     static inline vf scales(const uint8_t* p) { return load_halves(p); }
 };
 
-// Values doubled and, so that they have no sign, 12 more. A scale is half of 2^(e - 127); e of 255 is NaN.
+// Values doubled and, so that they have no sign, 16 more. A scale is half of 2^(e - 127); e of 255 is NaN.
 struct FormatMXFP4 {
-    static constexpr int BLOCK = 32, BYTES = 17, OFFSET = 12, TERMS = 4, READY_FROM = 5;
-    static constexpr bool SIGNED = false, AFFINE = false;
+    static constexpr int BLOCK = 32, BYTES = 17, OFFSET = 0, TERMS = 8, READY_FROM = 5;
+    static constexpr bool SIGNED = false, AFFINE = false, CENTRED = true;
     static inline vi quants(const uint8_t* p, int i) {
-        static const uint8_t values[16] = {12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0};
+        static const uint8_t values[16] = {16, 17, 18, 19, 20, 22, 24, 28, 16, 15, 14, 13, 12, 10, 8, 4};
         return look_up(values, nibbles_32(p, 1, i));
     }
     static inline vf scales(const uint8_t* p) {
@@ -83,11 +85,11 @@ struct FormatMXFP4 {
 
 // Formats of 256 columns a block: 8 parts of 32, of which word i is columns 4 i to 4 i + 3. Their code repeats
 // after STEP parts, TURN bytes on; `quants` gives one of these parts. Scales are for GROUP columns each, as bytes
-// in the order of the columns; there are minima for every part, behind the scales, or an OFFSET of all quants.
+// in the order of the columns; behind them are minima for every part, unless quants are CENTRED.
 struct FormatQ4_K {
-    static constexpr int BLOCK = 256, BYTES = 144, GROUP = 32, OFFSET = 0, TERMS = 8, D = 0, STEP = 2, TURN = 32,
+    static constexpr int BLOCK = 256, BYTES = 144, GROUP = 32, TERMS = 8, D = 0, STEP = 2, TURN = 32,
                          READY_FROM = 20;
-    static constexpr bool SIGNED = false;
+    static constexpr bool SIGNED = false, CENTRED = false;
     static inline vi quants(const uint8_t* p, int part, int i) {
         const vi v = word(p, 16, i);
         return part ? high_nibbles(v) : low_nibbles(v);
@@ -103,9 +105,9 @@ struct FormatQ4_K {
 };
 
 struct FormatQ5_K {
-    static constexpr int BLOCK = 256, BYTES = 176, GROUP = 32, OFFSET = 0, TERMS = 4, D = 0, STEP = 8, TURN = 0,
+    static constexpr int BLOCK = 256, BYTES = 176, GROUP = 32, TERMS = 4, D = 0, STEP = 8, TURN = 0,
                          READY_FROM = 5;
-    static constexpr bool SIGNED = false;
+    static constexpr bool SIGNED = false, CENTRED = false;
     static inline vi quants(const uint8_t* p, int part, int i) {
         const vi v = word(p, 48 + 32 * (part / 2), i), bits = word(p, 16, i);
         const vi fifth = (part < 4 ? bits << (4 - part) : bits >> (part - 4)) & 0x10101010;
@@ -115,9 +117,9 @@ struct FormatQ5_K {
 };
 
 struct FormatQ6_K {
-    static constexpr int BLOCK = 256, BYTES = 210, GROUP = 16, OFFSET = 32, TERMS = 2, D = 208, STEP = 2,
+    static constexpr int BLOCK = 256, BYTES = 210, GROUP = 16, TERMS = 4, D = 208, STEP = 2,
                          TURN = 48, READY_FROM = 5;
-    static constexpr bool SIGNED = false;
+    static constexpr bool SIGNED = false, CENTRED = true;
     static inline vi quants(const uint8_t* p, int part, int i) {
         const uint8_t* at = p + (24 * part + 12 * (i / 4)) * LANES;
         if (i % 4 < 3) return word(at, 0, i % 4) & 0x3f3f3f3f;

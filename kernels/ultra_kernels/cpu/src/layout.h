@@ -48,12 +48,12 @@ struct Step {
 
 // Activations as the integer kernels want them: int8 with one scale a block, and sums of the int8 values.
 // Some rows that are multiplied together lie word by word: word w of row m is the (w * rows + m)th. A word is
-// four columns of q, one scale, or two sums.
+// four columns of q, one scale, two sums, or one centre.
 struct Quantised {
     int8_t* q;
-    float* scale;    // of a block of 32 or 256
-    int16_t* sum16;  // of 16 columns
-    int16_t* sum32;  // of 32 columns
+    float* scale;     // of a block of 32 or 256
+    int16_t* sums;    // of 32 columns
+    int32_t* centre;  // of 16 columns in a block of 256, of 32 in one of 32: quantise.h says what
 };
 
 // Memory of one thread. `node`, `epoch` and `ready` say whose inputs it holds, so that the next tile of the

@@ -97,14 +97,14 @@ struct Machine::Memory {
         scratch.normed = get<float>(rows * wide);
         for (Quantised* q : {&scratch.by32, &scratch.by256})
             *q = {get<int8_t>(rows * wide), get<float>(rows * (wide / 32 + 1)),
-                  get<int16_t>(rows * (wide / 16 + 1)), get<int16_t>(rows * (wide / 32 + 2))};
+                  get<int16_t>(rows * (wide / 32 + 2)), get<int32_t>(rows * (wide / 16 + 1))};
         scratch.heads = get<float>(static_cast<size_t>(sizes.head_floats));
         scratch.angles = get<float>(static_cast<size_t>(sizes.angle_floats));
         const size_t picked = static_cast<size_t>(sizes.picked_floats);
         scratch.picked = get<float>(picked);
         for (Quantised* q : {&scratch.picked32, &scratch.picked256})
-            *q = {get<int8_t>(picked), get<float>(picked / 32), get<int16_t>(picked / 16),
-                  get<int16_t>(picked / 32 + rows)};
+            *q = {get<int8_t>(picked), get<float>(picked / 32), get<int16_t>(picked / 32 + rows),
+                  get<int32_t>(picked / 16)};
         scratch.pairs = get<int32_t>(static_cast<size_t>(sizes.pair_integers));
         scratch.tile = get<float>(rows * 4 * static_cast<size_t>(lanes));
     }

@@ -145,8 +145,8 @@ static Inputs pick(const Inputs& all, int32_t format, const int32_t* pairs, int 
         const Quantised one = at_row(rows, row, columns, block), tile = at_row(to, first, columns, block);
         spread(one.q, all.columns / 4, some, tile.q + 4 * n);
         spread(one.scale, all.columns / block, some, tile.scale + n);
-        spread(one.sum16, all.columns / 32, some, tile.sum16 + 2 * n);
-        spread(one.sum32, (all.columns / 32 + 1) / 2, some, tile.sum32 + 2 * n);
+        spread(one.sums, (all.columns / 32 + 1) / 2, some, tile.sums + 2 * n);
+        spread(one.centre, all.columns / centred_columns(block), some, tile.centre + n);
     }
     if (block) rows = to;
     return {mine.picked, all.columns, count};

@@ -8,27 +8,25 @@ namespace ULTRA_LEVEL {
 
 constexpr int PANEL = 16384;  // bytes of blocks that are ready at once: they share the first cache with the rows
 
-// Factors of the groups of columns in their order, the numbers that meet the sums of activations in pairs (scales
-// where there is an OFFSET, minima otherwise), and what the block as a whole is multiplied with.
+// Factors of the groups of columns in their order, the minima in pairs if there are any, and what both are
+// multiplied with in the end.
 template <class F, int BLOCK = F::BLOCK>
 struct Head {
-    static constexpr int GROUPS_OF = 256 / F::GROUP, PAIRS = F::GROUP == 16 ? 8 : 4;
-    vi factors[GROUPS_OF], pairs[PAIRS];
+    static constexpr int GROUPS_OF = 256 / F::GROUP;
+    vi factors[GROUPS_OF], minima[F::CENTRED ? 1 : 4];
     vf d, e;
 
     inline void read(const uint8_t* p) {
         vi s[4];
         F::scales(p, s);
         for (int n = 0; n < GROUPS_OF; n++)
-            factors[n] = factor(F::GROUP == 16 ? signed_byte_of(s[n / 4], n % 4) : byte_of(s[n / 4], n % 4));
-        for (int n = 0; n < PAIRS; n++) {
-            const vi v = s[n / 2 + (F::GROUP == 16 ? 0 : 2)];
-            const int k = n % 2 * 2;
-            pairs[n] = F::GROUP == 16 ? pair_up(signed_byte_of(v, k), signed_byte_of(v, k + 1))
-                                      : pair_up(byte_of(v, k), byte_of(v, k + 1));
-        }
+            factors[n] = factor(F::CENTRED ? signed_byte_of(s[n / 4], n % 4) : byte_of(s[n / 4], n % 4));
         d = load_halves(p + F::D * LANES);
-        e = F::OFFSET ? vf{} : load_halves(p + 2 * LANES);
+        if constexpr (!F::CENTRED) {
+            for (int n = 0; n < 4; n++)
+                minima[n] = pair_up(byte_of(s[2 + n / 2], n % 2 * 2), byte_of(s[2 + n / 2], n % 2 * 2 + 1));
+            e = load_halves(p + 2 * LANES);
+        }
     }
 };
 

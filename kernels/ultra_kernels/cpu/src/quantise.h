@@ -3,8 +3,7 @@
 #pragma once
 #include <cmath>
 
-#include "layout.h"
-#include "simd.h"
+#include "lanes.h"
 
 namespace ultra {
 namespace ULTRA_LEVEL {
@@ -14,10 +13,22 @@ static inline int kind_of(int32_t format) {  // block of the activations; 0: the
     return format <= BF16 || format == FP8_BLOCK ? 0 : format <= Q5_1 ? 32 : 256;
 }
 
+// Columns that share a word of `centre`, and the middle of the quants of weights that are CENTRED (formats.h).
+static inline int centred_columns(int block) { return block == 32 ? 32 : 16; }
+static inline int middle_of(int block) { return block == 32 ? 16 : 32; }
+
+// What sums of products begin with for weights that lie around `middle`, so that they end as if it were zero:
+// `even` and `odd` are the sums of the first two columns of every word and of the last two.
+static inline int32_t centre_of(int middle, int even, int odd) {
+    if (!NARROW) return -middle * (even + odd);
+    return static_cast<int32_t>((static_cast<uint32_t>(-middle * even) & 0xffff) |
+                                static_cast<uint32_t>(-middle * odd) << 16);
+}
+
 // The rows from `row` on, the first of those that are multiplied together.
 static inline Quantised at_row(const Quantised& a, int64_t row, int64_t columns, int block) {
-    return {a.q + row * columns, a.scale + row * (columns / block), a.sum16 + row * (columns / 16),
-            a.sum32 + row * ((columns / 32 + 1) / 2 * 2)};
+    return {a.q + row * columns, a.scale + row * (columns / block), a.sums + row * ((columns / 32 + 1) / 2 * 2),
+            a.centre + row * (columns / centred_columns(block))};
 }
 
 // The scale of a block. NaN and infinity make it NaN: a wrong input must not look right.
@@ -36,9 +47,11 @@ static inline float block_scale(const float* x, int block, float* inverse) {
     return clean == 0.0f ? most / 127.0f : clean;
 }
 
-// 16 columns to words that are `rows` words apart; their sum.
-static inline int16_t quantise_16(const float* x, float inverse, int rows, int8_t* to) {
-    int sum = 0;
+struct Pair { int even, odd; };  // sums of the first two columns of every word, and of the last two
+
+// 16 columns to words that are `rows` words apart.
+static inline Pair quantise_16(const float* x, float inverse, int rows, int8_t* to) {
+    v8i sums = {};
     for (int half = 0; half < 2; half++) {
         const v8i q = inverse == 0.0f ? v8i{} : round8(load8(x + 8 * half) * fill8(inverse));
         const v8b bytes = __builtin_convertvector(q, v8b);
@@ -46,9 +59,9 @@ static inline int16_t quantise_16(const float* x, float inverse, int rows, int8_
         memcpy(both, &bytes, 8);
         memcpy(to + 8 * half * rows, both, 4);
         memcpy(to + (8 * half + 4) * rows, both + 4, 4);
-        for (int i = 0; i < 8; i++) sum += q[i];
+        sums += q;
     }
-    return static_cast<int16_t>(sum);
+    return {sums[0] + sums[1] + sums[4] + sums[5], sums[2] + sums[3] + sums[6] + sums[7]};
 }
 
 // One of `rows` rows that are multiplied together; `to` is at its first words.
@@ -57,12 +70,17 @@ static void quantise_row(const float* x, int columns, int block, int rows, const
         float inverse;
         to.scale[b * rows] = block_scale(x + b * block, block, &inverse);
         for (int k = b * block; k < (b + 1) * block; k += 32) {
-            const int16_t first = quantise_16(x + k, inverse, rows, to.q + k * rows);
-            const int16_t second = quantise_16(x + k + 16, inverse, rows, to.q + (k + 16) * rows);
-            const int n = k / 32;
-            to.sum16[2 * n * rows] = first;
-            to.sum16[2 * n * rows + 1] = second;
-            to.sum32[n / 2 * 2 * rows + n % 2] = static_cast<int16_t>(first + second);
+            const Pair a = quantise_16(x + k, inverse, rows, to.q + k * rows);
+            const Pair z = quantise_16(x + k + 16, inverse, rows, to.q + (k + 16) * rows);
+            const int n = k / 32, middle = middle_of(block);
+            const Pair both = {a.even + z.even, a.odd + z.odd};
+            to.sums[n / 2 * 2 * rows + n % 2] = static_cast<int16_t>(both.even + both.odd);
+            if (block == 32) {
+                to.centre[n * rows] = centre_of(middle, both.even, both.odd);
+            } else {
+                to.centre[2 * n * rows] = centre_of(middle, a.even, a.odd);
+                to.centre[(2 * n + 1) * rows] = centre_of(middle, z.even, z.odd);
+            }
         }
     }
 }
@@ -73,7 +91,7 @@ static inline void quantise_in_tile(const float* x, int columns, int block, int 
     const int first = m / tile * tile, rows = count - first < tile ? count - first : tile;
     const Quantised to = at_row(all, first, columns, block);
     const int i = m - first;
-    quantise_row(x, columns, block, rows, {to.q + 4 * i, to.scale + i, to.sum16 + 2 * i, to.sum32 + 2 * i});
+    quantise_row(x, columns, block, rows, {to.q + 4 * i, to.scale + i, to.sums + 2 * i, to.centre + i});
 }
 
 }  // namespace ULTRA_LEVEL

@@ -31,11 +31,11 @@ struct Work {
     Next next;
 };
 
-// Products of TERMS words from `first` on are summed by themselves.
+// Products of TERMS words from `first` on are summed by themselves, or on top of the words at `centre`.
 template <class F, int G, int M, int TERMS, class Quants>
-static inline void products(Quants quants, const int8_t* x, int first, vi (*part)[M]) {
-    for (int g = 0; g < G; g++)
-        for (int m = 0; m < M; m++) part[g][m] = vi{};  // for the compiler's peace: it is overwritten
+static inline void products(Quants quants, const int8_t* x, int first, const int32_t* centre, vi (*part)[M]) {
+    for (int g = 0; g < G; g++)  // without a centre it is for the compiler's peace: all is overwritten
+        for (int m = 0; m < M; m++) part[g][m] = F::CENTRED ? four(centre + m) : vi{};
 #pragma GCC unroll UNROLL
     for (int i = 0; i < TERMS; i++) {
         vi w[G];
@@ -43,7 +43,7 @@ static inline void products(Quants quants, const int8_t* x, int first, vi (*part
 #pragma GCC unroll UNROLL
         for (int m = 0; m < M; m++) {
             const int8_t* values = x + 4 * ((first + i) * M + m);
-            if (i == 0)
+            if (i == 0 && !F::CENTRED)
                 for (int g = 0; g < G; g++) part[g][m] = multiply<F::SIGNED>(w[g], four(values));
             else if constexpr (G == 2)
                 accumulate<F::SIGNED>(part[0][m], part[1][m], w[0], w[1], values);
@@ -94,7 +94,7 @@ template <class F, int M>
 static inline void finish_32(const Head<F>& head, const vi* dots, const Quantised& x, int b, vf* sum) {
     constexpr int OFFSET = F::OFFSET + (F::SIGNED ? BIAS : 0);
     for (int m = 0; m < M; m++) {
-        const int total = x.sum32[(b / 2 * M + m) * 2 + b % 2];
+        const int total = x.sums[(b / 2 * M + m) * 2 + b % 2];
         vf t = head.d * to_float(OFFSET ? dots[m] - OFFSET * total : dots[m]);
         if constexpr (F::AFFINE) t = fma_lanes(head.least, fill_floats(static_cast<float>(total)), t);
         sum[m] = fma_lanes(fill_floats(x.scale[b * M + m]), t, sum[m]);
@@ -104,6 +104,7 @@ static inline void finish_32(const Head<F>& head, const vi* dots, const Quantise
 template <class F, int G, int M, bool READY>
 static void tile_32(const Work& w) {
     constexpr int TERMS = NARROW ? F::TERMS : 8;
+    static_assert(!F::CENTRED || TERMS == 8, "there is one word of `centre` for each block");
     using From = Source<F, READY>;
     const vi one = factor(fill_lanes(1));
     const uint8_t* p = w.weights;
@@ -116,7 +117,7 @@ static void tile_32(const Work& w) {
 #pragma GCC unroll UNROLL
         for (int start = 0; start < 8; start += TERMS) {
             vi part[G][M];
-            products<F, G, M, TERMS>(quants, w.x.q + 32 * M * b, start, part);
+            products<F, G, M, TERMS>(quants, w.x.q + 32 * M * b, start, w.x.centre + M * b, part);
             for (int g = 0; g < G; g++)
                 for (int m = 0; m < M; m++)
                     dots[g][m] = start == 0 ? fold(part[g][m], one) : dots[g][m] + fold(part[g][m], one);
@@ -129,23 +130,23 @@ static void tile_32(const Work& w) {
     sums.store(w);
 }
 
-// Pairs times totals of one block.
+// Minima times sums of one block.
 template <class F, int M>
-static inline void totals_of(const Head<F>& head, const Quantised& x, int b, vi* out) {
-    const int16_t* totals = (F::GROUP == 16 ? x.sum16 : x.sum32) + 256 / F::GROUP * b * M;
+static inline void minima_of(const Head<F>& head, const Quantised& x, int b, vi* out) {
+    const int16_t* sums = x.sums + 8 * b * M;
     for (int m = 0; m < M; m++) out[m] = vi{};
-    for (int n = 0; n < Head<F>::PAIRS; n++, totals += 2 * M)
-        for (int m = 0; m < M; m++) out[m] += dot_pairs(head.pairs[n], four(totals + 2 * m));
+    for (int n = 0; n < 4; n++, sums += 2 * M)
+        for (int m = 0; m < M; m++) out[m] += dot_pairs(head.minima[n], four(sums + 2 * m));
 }
 
-// sum += x scale * (d * dot - e * others), or d * (dot - OFFSET * others)
+// sum += x scale * (d * dot - e * least)
 template <class F, int M>
 static inline void finish_256(const Head<F>& head, const vi* dots, const Quantised& x, int b, vf* sum) {
-    vi others[M];
-    totals_of<F, M>(head, x, b, others);
+    vi least[M];
+    if constexpr (!F::CENTRED) minima_of<F, M>(head, x, b, least);
     for (int m = 0; m < M; m++) {
-        const vf t = F::OFFSET ? head.d * to_float(dots[m] - F::OFFSET * others[m])
-                               : fma_lanes(head.d, to_float(dots[m]), -(head.e * to_float(others[m])));
+        vf t = head.d * to_float(dots[m]);
+        if constexpr (!F::CENTRED) t = fma_lanes(head.d, to_float(dots[m]), -(head.e * to_float(least[m])));
         sum[m] = fma_lanes(fill_floats(x.scale[b * M + m]), t, sum[m]);
     }
 }
@@ -153,7 +154,8 @@ static inline void finish_256(const Head<F>& head, const vi* dots, const Quantis
 template <class F, int M, bool READY>
 static void tile_256(const Work& w) {
     static_assert(!F::SIGNED, "nothing takes the bias of a level away");
-    constexpr int WORDS = F::GROUP / 4, TERMS = NARROW && F::TERMS < WORDS ? F::TERMS : WORDS;
+    constexpr int TERMS = NARROW ? F::TERMS : F::GROUP / 4;
+    static_assert(!F::CENTRED || 4 * TERMS == F::GROUP, "there is one word of `centre` for each group");
     using From = Source<F, READY>;
     const uint8_t* p = w.weights;
     Sums<1, M> sums;
@@ -175,8 +177,8 @@ static void tile_256(const Work& w) {
 #pragma GCC unroll UNROLL
                 for (int start = 0; start < 8; start += TERMS) {
                     vi sub[1][M];
-                    products<F, 1, M, TERMS>(quants, x, start, sub);
                     const int n = (32 * (F::STEP * turn + part) + 4 * start) / F::GROUP;
+                    products<F, 1, M, TERMS>(quants, x, start, w.x.centre + (16 * b + n) * M, sub);
                     for (int m = 0; m < M; m++) dots[m] += fold(sub[0][m], head.factors[n]);
                 }
             }
