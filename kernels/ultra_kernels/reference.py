@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from . import attention, mixture
+from .policy import StepTimes
 from .program import NO_WAIT, OPERANDS, SPLITS, Buffer, Kind, Node, Op, Program, Task
 from .rounds import Rounds, check_tokens
 from .sampling import BadLogits, Draw, draw
@@ -99,11 +100,15 @@ class ReferenceExecutor:
     def generate(
         self, step: Step, streams: Sequence[Stream], heard: Heard, stop: Callable[[], bool] = lambda: False
     ) -> None:
-        """See `Executor.generate`."""
-        rounds = Rounds(step, streams, int(self.program.buffer("logits").shape[1]))
+        """See `Executor.generate`. Rounds run row by row: so drafts cannot change what a row gives."""
+        vocabulary = int(self.program.buffer("logits").shape[1])
+        rounds = Rounds(step, streams, vocabulary, StepTimes.empty(self.sizes.rows), self.sizes.rows)
         while not rounds.over:
-            self._run(rounds.step, rounds.draws, stop)
-            if not heard(rounds.take(self._tensor("drawn").tolist())):
+            drawn: list[int] = []
+            for part, draws in rounds.parts():
+                self._run(part, draws, stop)
+                drawn += self._tensor("drawn").tolist()
+            if not heard(rounds.take(drawn)):
                 return
 
     def _run(self, step: Step, draws: Sequence[Draw], stop: Callable[[], bool]) -> None:

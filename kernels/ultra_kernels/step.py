@@ -11,12 +11,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from .drafting import Drafting
 from .formats import Format
 from .program import BLOCK
 from .sampling import Draw
-
-ENDED = -1
-"""In place of a token: the stream ended in an earlier round."""
 
 NOT_NUMBERS = -2
 """In place of a token: none could be drawn (`sampling.BadLogits`), the stream ends here."""
@@ -82,16 +80,29 @@ class Step:
 class Stream:
     """A row that goes on from round to round: ``draw`` is how its next token is drawn.
 
-    It ends with a token of ``ends``, which is its last, or after ``tokens`` of them.
+    It ends with a token of ``ends``, which is its last, or after ``tokens`` of them. ``drafting`` may make it
+    faster, and changes nothing else.
     """
 
     draw: Draw
     ends: Collection[int] = ()
     tokens: int = 1
+    drafting: Drafting | None = None
 
 
-Heard = Callable[[Sequence[int]], bool]
-"""Gets the tokens of one round, one for each stream; says whether to go on."""
+@dataclass(frozen=True, slots=True)
+class Took:
+    """What one round brought a stream: its tokens, none if it had ended before, and how many were drafted.
+
+    All tokens but the last are drafts that were right.
+    """
+
+    tokens: Sequence[int] = ()
+    drafted: int = 0
+
+
+Heard = Callable[[Sequence[Took]], bool]
+"""Gets what one round brought each stream; says whether to go on."""
 
 
 class Stopped(Exception):
@@ -121,9 +132,9 @@ class Executor(Protocol):
         """``step``, then round after round until every stream has ended.
 
         ``streams`` are those of ``step.out_rows``, in their order. A round is one row for each stream that
-        goes on: its last token, at the next position. ``heard`` gets the tokens of every round when it is
-        done (`ENDED` and `NOT_NUMBERS` are none), and ends the call by False; an executor may have begun the
-        next round by then, so KV after what was heard is undefined. ``stop`` is as in `run`.
+        goes on, its last token, and rows for drafts behind it (`rounds`). ``heard`` gets the tokens of every
+        round when it is done (`NOT_NUMBERS` is none), and ends the call by False; an executor may have begun
+        the next round by then, so KV after what was heard is undefined. ``stop`` is as in `run`.
 
         Streams of one token each may be any rows: the slots of a drafted block, each drawn for itself.
 

@@ -18,7 +18,7 @@ from ultra_kernels.cpu.executor import CpuExecutor
 from ultra_kernels.program import BLOCK
 from ultra_kernels.reference import ReferenceExecutor
 from ultra_kernels.sampling import Draw, draw
-from ultra_kernels.step import ENDED, NOT_NUMBERS, Executor, Packed, Sizes, Step, Stopped, Stream
+from ultra_kernels.step import NOT_NUMBERS, Executor, Packed, Sizes, Step, Stopped, Stream, Took
 
 SIZES = Sizes(rows=64, blocks=32, sequences=8)
 SAMPLED = Draw(temperature=1.3, top_p=0.9, frequency_penalty=0.5, repetition_penalty=1.2, seed=5)
@@ -63,13 +63,15 @@ def prompts_step(prompts: Sequence[Sequence[int]], room: int = 40) -> Step:
 
 def generate(executor: Executor, step: Step, streams: Sequence[Stream]) -> list[list[int]]:
     """The tokens of each stream; that nothing follows its end is checked."""
-    rounds: list[list[int]] = []
-    executor.generate(step, streams, lambda tokens: not rounds.append(list(tokens)))
+    rounds: list[Sequence[Took]] = []
+    executor.generate(step, streams, lambda took: not rounds.append(took))
     outputs: list[list[int]] = []
     for column in zip(*rounds, strict=True):
-        tokens = [token for token in column if token != ENDED]
-        assert list(column) == tokens + [ENDED] * (len(rounds) - len(tokens))
-        outputs.append(tokens)
+        counts = [len(took.tokens) for took in column]
+        ended = counts.index(0) if 0 in counts else len(counts)
+        assert not any(counts[ended:]) and not any(took.drafted for took in column[ended:])
+        assert all(len(took.tokens) <= took.drafted + 1 for took in column)
+        outputs.append([token for took in column for token in took.tokens])
     return outputs
 
 
@@ -151,8 +153,8 @@ def test_what_was_heard_can_end_it(executor: Executor) -> None:
     for count in (1, 2, 7, 30):
         heard: list[int] = []
 
-        def hear(tokens: Sequence[int], count: int = count, heard: list[int] = heard) -> bool:
-            heard += tokens
+        def hear(took: Sequence[Took], count: int = count, heard: list[int] = heard) -> bool:
+            heard += took[0].tokens
             return len(heard) < count
 
         executor.generate(step, [stream], hear)
@@ -163,7 +165,9 @@ def test_a_stop_is_seen_between_rounds(executor: Executor) -> None:
     step, stream = prompts_step([[1, 2, 3]]), Stream(SAMPLED, tokens=30)
     heard: list[int] = []
     with pytest.raises(Stopped):
-        executor.generate(step, [stream], lambda tokens: not heard.extend(tokens), lambda: len(heard) >= 4)
+        executor.generate(
+            step, [stream], lambda took: not heard.extend(took[0].tokens), lambda: len(heard) >= 4
+        )
     assert len(heard) == 4
     assert heard == generate(executor, step, [stream])[0][:4]
 
@@ -171,7 +175,7 @@ def test_a_stop_is_seen_between_rounds(executor: Executor) -> None:
 def test_an_error_of_the_listener_comes_out(executor: Executor) -> None:
     step, stream = prompts_step([[1, 2, 3]]), Stream(Draw(), tokens=30)
 
-    def hear(tokens: Sequence[int]) -> bool:
+    def hear(took: Sequence[Took]) -> bool:
         raise KeyError("listener")
 
     for _ in range(2):
@@ -183,7 +187,7 @@ def test_an_error_of_the_listener_comes_out(executor: Executor) -> None:
 def test_rounds_are_heard_on_the_calling_thread(executor: Executor) -> None:
     names = set()
 
-    def hear(tokens: Sequence[int]) -> bool:
+    def hear(took: Sequence[Took]) -> bool:
         names.add(threading.get_ident())
         return True
 
@@ -218,7 +222,7 @@ def test_streams_that_do_not_fit_are_refused(
 ) -> None:
     step, streams = change(prompts_step([[1, 2, 3], [4, 5]]), [Stream(Draw(), tokens=3)] * 2)
     with pytest.raises(ValueError, match=words):
-        executor.generate(step, streams, lambda tokens: True)
+        executor.generate(step, streams, lambda took: True)
 
 
 def test_the_last_position_of_the_last_block_is_used(executor: Executor) -> None:

@@ -68,22 +68,40 @@ class DrawRecord(ctypes.Structure):
     ]
 
 
+class DraftingRecord(ctypes.Structure):
+    """What a stream's drafts come from (``src/drafts.h``)."""
+
+    _fields_ = [
+        ("texts", ctypes.c_void_p),
+        ("length", ctypes.c_int64),
+        *((name, ctypes.c_int32) for name in ("most", "unused")),
+    ]
+
+
 class StreamRecord(ctypes.Structure):
     """One stream of a call of several rounds (``src/rounds.h``)."""
 
     _fields_ = [
         ("draw", DrawRecord),
+        ("drafting", DraftingRecord),
         ("ends", ctypes.c_void_p),
-        ("end_count", ctypes.c_int32),
-        ("tokens", ctypes.c_int32),
-        ("remembers", ctypes.c_int32),
+        *((name, ctypes.c_int32) for name in ("end_count", "tokens", "remembers", "drafts")),
     ]
 
 
 class InputsRecord(ctypes.Structure):
     """Where a step's inputs are (``src/rounds.h``)."""
 
-    _fields_ = [(name, ctypes.c_void_p) for name in ("tokens", "positions", "sequences", "out_rows")]
+    _fields_ = [
+        *((name, ctypes.c_void_p) for name in ("tokens", "positions", "sequences", "out_rows")),
+        *((name, ctypes.c_int32) for name in ("most_rows", "timed_rows")),
+    ]
+
+
+class LogRecord(ctypes.Structure):
+    """Where a call of several rounds writes what they brought (``src/rounds.h``)."""
+
+    _fields_ = [(name, ctypes.c_void_p) for name in ("words", "done")]
 
 
 class Status(IntEnum):
@@ -132,7 +150,7 @@ def load() -> ctypes.CDLL:
     library.ultra_cpu_costs.restype = None
     library.ultra_cpu_generate.argtypes = [
         *(pointer, ctypes.POINTER(InputsRecord), pointer, number, number, number),
-        *(pointer, pointer, ctypes.POINTER(number), POLL),
+        *(pointer, pointer, number, ctypes.POINTER(LogRecord), POLL),
     ]
     library.ultra_cpu_draw.argtypes = [pointer, pointer, number, ctypes.POINTER(DrawRecord), pointer]
     library.ultra_cpu_fault.argtypes = [pointer]

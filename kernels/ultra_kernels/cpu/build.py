@@ -70,6 +70,7 @@ def build(target: Path = LIBRARY, extra: tuple[str, ...] = (), emulation: Path |
     sources = [*common, f'-DULTRA_SOURCES="{digest()}"']
     units = [
         ("abi.cpp", [*sources, "-DULTRA_RUNS_AVX512=has_avx2"] if emulation else sources),
+        ("drafts.cpp", common),
         ("machine.cpp", common),
         ("rounds.cpp", common),
         ("sample.cpp", common),

@@ -18,6 +18,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from ..policy import StepTimes
 from ..program import BLOCK, Buffer, Kind, Op, Program
 from ..rounds import check, check_tokens
 from ..sampling import BadLogits, Draw
@@ -88,6 +89,7 @@ class CpuExecutor:
                 self._place(buffer)
         self._inputs = {b.name: self._memory[b.id] for b in program.buffers if b.kind is Kind.INPUT}
         self._logits = program.buffer("logits")
+        self.times = StepTimes.empty(sizes.rows)
         self._room = np.empty(0, dtype=np.float32)  # of the logits that nobody asked for
         tables = (node.operands[0] for node in program.nodes if node.op is Op.EMBED)
         self._vocabulary = min(int(program.buffers[id].shape[0]) for id in tables)
@@ -210,15 +212,20 @@ class CpuExecutor:
         assert vocabulary <= self._vocabulary, "tokens are drawn that have no embedding"
         width = self._admit(step)
         check(step, streams, vocabulary)
-        if self._room.size < len(streams) * vocabulary:
-            self._room = np.empty(len(streams) * vocabulary, dtype=np.float32)
+        drafts = sum(stream.drafting.most for stream in streams if stream.drafting)
+        outputs = max(len(streams), min(len(streams) + drafts, self.sizes.rows))
+        if self._room.size < outputs * vocabulary:
+            self._room = np.empty(outputs * vocabulary, dtype=np.float32)
         self._table[self._logits.id].data = self._room.ctypes.data
-        inputs = (self._inputs[name].ctypes.data for name in ("tokens", "positions", "sequences", "out_rows"))
+        names = ("tokens", "positions", "sequences", "out_rows")
+        inputs = abi.InputsRecord(
+            *(self._inputs[name].ctypes.data for name in names), outputs, self.sizes.rows
+        )
         memory, drawn = Streams(streams), self._memory[self.program.buffer("drawn").id]
         self._call(
             *(stop, lambda: memory.hear(heard), abi.load().ultra_cpu_generate),
-            *(ctypes.byref(abi.InputsRecord(*inputs)), memory.records, len(streams), len(step.tokens), width),
-            *(drawn.ctypes.data, memory.ring, ctypes.byref(memory.done)),
+            *(ctypes.byref(inputs), memory.records, len(streams), len(step.tokens), width),
+            *(drawn.ctypes.data, self.times.seconds.ctypes.data, self.times.fixed, ctypes.byref(memory.log)),
         )
 
     def draw(self, logits: npt.NDArray[np.float32], how: Draw) -> int:

@@ -1,4 +1,4 @@
-"""Streams as the library has them, and the ring that it fills with their tokens."""
+"""Streams as the library has them, and the log that it writes of their rounds."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from ..drafting import GAP, Drafting
 from ..sampling import Draw
-from ..step import Heard, Stream
+from ..step import Heard, Stream, Took
 from . import abi
 
 TOUCHED = np.dtype(
@@ -23,27 +24,46 @@ class Streams:
 
     def __init__(self, streams: Sequence[Stream]) -> None:
         self._keep: list[object] = []
-        self.records = (abi.StreamRecord * len(streams))(*map(self._record, streams))
-        self._ring = np.empty((max(stream.tokens for stream in streams), len(streams)), dtype=np.int32)
-        self.ring = self._ring.ctypes.data
-        self.done = ctypes.c_int32(0)
-        self._heard = 0
+        self._count = len(streams)
+        self.records = (abi.StreamRecord * self._count)(*map(self._record, streams))
+        rounds = max(stream.tokens for stream in streams)
+        self._words = np.empty(
+            2 * rounds * self._count + sum(stream.tokens for stream in streams), dtype=np.int32
+        )
+        self._done = ctypes.c_int32(0)
+        self.log = abi.LogRecord(self._words.ctypes.data, ctypes.addressof(self._done))
+        self._heard = self._read = 0
 
     def _record(self, stream: Stream) -> abi.StreamRecord:
         draw, changed = draw_record(stream.draw)
         ends = np.array(sorted(stream.ends), dtype=np.int32)
         self._keep += (changed, ends)
-        remembers = stream.draw.counts_output
-        return abi.StreamRecord(draw, ends.ctypes.data, len(ends), stream.tokens, remembers)
+        return abi.StreamRecord(
+            *(draw, self._drafting(stream.drafting), ends.ctypes.data, len(ends), stream.tokens),
+            *(stream.draw.counts_output, stream.drafting is not None),
+        )
+
+    def _drafting(self, drafting: Drafting | None) -> abi.DraftingRecord:
+        if drafting is None:
+            return abi.DraftingRecord()
+        others = [np.array([*text, GAP], dtype=np.int32) for text in drafting.corpus]
+        texts = np.concatenate([*others, np.array(drafting.history, dtype=np.int32)])
+        self._keep.append(texts)
+        return abi.DraftingRecord(texts.ctypes.data, len(texts), drafting.most)
 
     def hear(self, heard: Heard) -> bool:
         """Tell of the rounds that are done and were not told of; False as soon as ``heard`` says so."""
-        while self._heard < self.done.value:
-            tokens = self._ring[self._heard].tolist()
+        while self._heard < self._done.value:
             self._heard += 1
-            if not heard(tokens):
+            if not heard([self._took() for _ in range(self._count)]):
                 return False
         return True
+
+    def _took(self) -> Took:
+        drafted, count = self._words[self._read : self._read + 2].tolist()
+        first = self._read + 2
+        self._read = first + count
+        return Took(self._words[first : self._read].tolist(), drafted)
 
 
 def draw_record(how: Draw) -> tuple[abi.DrawRecord, npt.NDArray[np.void]]:

@@ -14,7 +14,7 @@ from ultra_kernels.cpu.executor import CpuExecutor
 from ultra_kernels.formats import FORMATS
 from ultra_kernels.program import Attributes, Kind, Op
 from ultra_kernels.sampling import BadLogits, Draw, draw
-from ultra_kernels.step import NOT_NUMBERS, Packed, Sizes, Step, Stream
+from ultra_kernels.step import NOT_NUMBERS, Packed, Sizes, Step, Stream, Took
 
 ROWS = 64
 
@@ -42,11 +42,11 @@ class Drawer:
         """One token for each row of logits [rows, vocabulary], at most 64."""
         rows = len(draws)
         self.executor._room[: logits.size] = logits.ravel()
-        heard: list[list[int]] = []
+        heard: list[Sequence[Took]] = []
         step = Step([0] * rows, [0] * rows, [0] * rows, [[0]], range(rows))
-        self.executor.generate(step, [Stream(how) for how in draws], lambda tokens: not heard.append(tokens))
-        [tokens] = heard
-        return tokens
+        self.executor.generate(step, [Stream(how) for how in draws], lambda took: not heard.append(took))
+        [took] = heard
+        return [token for each in took for token in each.tokens]
 
 
 def want(logits: np.ndarray, draws: Sequence[Draw]) -> list[int]:

@@ -121,10 +121,11 @@ ULTRA_EXPORT int32_t ultra_cpu_ops() { return ultra::OPS; }
 // The step that the inputs hold and what follows from it; a Status. See rounds.h.
 ULTRA_EXPORT int32_t ultra_cpu_generate(void* machine, const ultra::Inputs* inputs, const ultra::Stream* streams,
                                         int32_t count, int32_t rows, int32_t table_width, const int32_t* drawn,
-                                        int32_t* ring, int32_t* done, ultra::Poll poll) {
+                                        double* seconds, int32_t fixed, const ultra::Log* log, ultra::Poll poll) {
     try {
         ultra::Machine& m = *static_cast<ultra::Machine*>(machine);
-        return ultra::Rounds(m, *inputs, streams, count, drawn, ring, done).run(rows, table_width, poll);
+        const ultra::StepTimes times(seconds, inputs->timed_rows, fixed);
+        return ultra::Rounds(m, *inputs, streams, count, drawn, times, *log).run(rows, table_width, poll);
     } catch (const std::bad_alloc&) {  // between two steps
         return ultra::NO_MEMORY;
     }

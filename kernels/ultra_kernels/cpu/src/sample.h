@@ -7,7 +7,7 @@
 
 namespace ultra {
 
-constexpr int32_t ENDED = -1, NOT_NUMBERS = -2;  // in place of a token, as in step.py
+constexpr int32_t NOT_NUMBERS = -2;  // in place of a token, as in step.py
 
 // A token whose logit is changed before the draw.
 struct Touched {
