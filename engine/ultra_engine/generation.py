@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from ultra_kernels.step import Stopped
+from ultra_kernels.step import Stopped, Took
 
 from .request import Delta, Done, Finish, Prefill, Request, SampleDone, Sink, Stats
 from .runner import Logits, Runner
@@ -88,7 +88,12 @@ class Generation:
                 pass
         else:
             last, stream = sample.tokens[-1], sample.stream
-            runner.generate(last, stream, lambda token: tell(sample.take(token)), stop)
+
+            def heard(took: Took) -> bool:
+                self.stats = self.stats.verified(took.drafted, len(took.tokens) - 1)
+                return tell(sample.take_all(took.tokens))
+
+            runner.generate(last, stream, heard, stop, self._request.drafts)
 
     def _count(self, tokens: int) -> None:
         if self._first is None and tokens:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from .errors import RequestError
@@ -78,6 +78,8 @@ class Request:
     sampling: SamplingParams = SamplingParams()
     n: int = 1
     logprobs: int = 0
+    drafts: bool = True
+    """Whether blocks may be drafted, where the executor can verify them: the text is the same either way."""
 
 
 # --- events, in the order in which one request sees them ------------------------------------------
@@ -135,6 +137,23 @@ class Stats:
     decode_ms: float = 0.0
     total_ms: float = 0.0
     steps: int = 0
+    """Steps that gave tokens; with drafts they are fewer than the tokens."""
+    drafted: int = 0
+    accepts: tuple[int, ...] = ()
+    """Of the steps with drafts: in how many none, one, two, ... of them were right."""
+
+    @property
+    def accepted(self) -> int:
+        """Drafts that were right."""
+        return sum(right * steps for right, steps in enumerate(self.accepts))
+
+    def verified(self, drafted: int, right: int) -> Stats:
+        """One more step, with so many drafts of which so many were right."""
+        if not drafted:
+            return self
+        accepts = [*self.accepts, *[0] * (right + 1 - len(self.accepts))]
+        accepts[right] += 1
+        return replace(self, drafted=self.drafted + drafted, accepts=tuple(accepts))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
+from ultra_kernels.drafting import Drafting
 from ultra_kernels.program import BLOCK
 from ultra_kernels.sampling import Draw
-from ultra_kernels.step import Executor, Step, Stream
+from ultra_kernels.step import Executor, Step, Stream, Took
 
 Logits = npt.NDArray[np.float32]
 Stop = Callable[[], bool]
+
+DRAFTS = 31
+"""Drafted tokens of a block at most: what is worth while is for the policy to say."""
 
 CHUNK = 128
 """Rows of a prefill step: enough to multiply well, few enough that a cancel is seen soon."""
@@ -61,19 +66,26 @@ class Runner:
         """The token that ``how`` takes. Raises `BadLogits`."""
         return self._executor.draw(logits, how)
 
-    def generate(self, token: int, stream: Stream, heard: Callable[[int], bool], stop: Stop) -> None:
+    def generate(
+        self, token: int, stream: Stream, heard: Callable[[Took], bool], stop: Stop, drafts: bool = True
+    ) -> None:
         """Decode on from ``token`` until ``stream`` ends, in one call of the executor.
 
-        ``heard`` gets each token as it is drawn, and ends the call by False. Raises `Stopped`.
+        ``drafts`` are taken from the text itself, unless a row's result could depend on them.
+        ``heard`` gets what each round took, and ends the call by False. Raises `Stopped`.
         """
-        fed = token
+        fed = [token]
 
-        def done(tokens: Sequence[int]) -> bool:
+        def done(took: Sequence[Took]) -> bool:
             nonlocal fed
-            self.tokens.append(fed)
-            fed = tokens[0]
-            return heard(fed)
+            # The last token has no KV yet, and drafts that were wrong have left theirs behind it.
+            self.tokens += fed[-1:]
+            self.tokens += took[0].tokens[:-1]
+            fed = list(took[0].tokens)
+            return heard(took[0])
 
+        if drafts and self._executor.batch_invariant:
+            stream = replace(stream, drafting=Drafting([*self.tokens, token], most=DRAFTS))
         self._executor.generate(self._rows([token], stream.tokens), [stream], done, stop)
 
     def truncate(self, length: int) -> None:

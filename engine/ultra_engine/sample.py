@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from ultra_kernels.sampling import BadLogits, Draw, log_softmax
@@ -61,6 +61,18 @@ class Sample:
             self.finish = "length"
             text += self._flush()
         return Delta(self.index, offset, text, (token,), logprobs)
+
+    def take_all(self, tokens: Sequence[int]) -> Delta | None:
+        """The same for the tokens of one round: one delta, and nothing of what comes after the end."""
+        first, text = len(self.tokens), ""
+        taken: list[int] = []
+        for token in tokens:
+            delta = self.take(token)
+            text += delta.text if delta else ""
+            taken += delta.tokens if delta else ()
+            if self.finish:
+                break
+        return Delta(self.index, first, text, tuple(taken)) if text or taken else None
 
     def _end(self, finish: Finish) -> Delta | None:
         self.finish = finish

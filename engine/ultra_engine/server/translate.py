@@ -87,9 +87,7 @@ def to_message(event: engine.Event, create_id: str, return_tokens: bool) -> wire
         case engine.SampleDone(sample, finish):
             return wire.SampleDone(create_id, 0, finish, sample)
         case engine.Done(finish, stats, seed):
-            return wire.Done(
-                create_id, 0, finish, _usage(stats), _timing(stats), wire.Speculation(steps=stats.steps), seed
-            )
+            return wire.Done(create_id, 0, finish, _usage(stats), _timing(stats), _speculation(stats), seed)
         case engine.Failed(code, message, param, retryable, stats):
             error = wire.Error(to_code(code), message, retryable, param=param)
             return wire.Failed(create_id, 0, error, _usage(stats) if stats is not None else None)
@@ -129,6 +127,10 @@ def _finite(logprob: float) -> float:
 
 def _usage(stats: engine.Stats) -> wire.Usage:
     return wire.Usage(stats.prompt_tokens, stats.cached_tokens, stats.output_tokens)
+
+
+def _speculation(stats: engine.Stats) -> wire.Speculation:
+    return wire.Speculation(stats.steps, stats.drafted, stats.accepted, list(stats.accepts))
 
 
 def _timing(stats: engine.Stats) -> wire.Timing:
