@@ -3,8 +3,9 @@
     python benchmarks/speculation.py --model qwen2.5-coder-1.5b
 
 Every contestant is a process of its own; they take turns at the same prompts, so that a noisy machine is
-equally unfair to all. Tokens a second of the decode alone, prompts not counted; medians over the items of a task.
-The two forms of the engine must give the same tokens, or it ends with an error. Needs the extra ``bench``.
+equally unfair to all. Tokens a second of the decode alone, prompts not counted; medians over the items of a
+task. The two forms of the engine must give the same tokens, or it ends with an error. Needs the extra
+``bench``.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import random
+import sysconfig
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -106,9 +106,7 @@ def tasks(kind: str, items: int) -> list[Task]:
 def _rewrites() -> list[Task]:
     made = []
     for name, change in REWRITES.items():
-        spec = importlib.util.find_spec(name)
-        assert spec and spec.origin
-        source = Path(spec.origin).read_text("utf-8")
+        source = (Path(sysconfig.get_path("stdlib")) / f"{name}.py").read_text("utf-8")
         asked = f"{change} Answer with the whole file and nothing else."
         message = f"Here is `{name}.py`:\n\n```python\n{source}```\n\n{asked}"
         made.append(Task("rewrite", name, message, most=len(source) // 2))
