@@ -14,8 +14,8 @@ from ultra_kernels.program import Scoring
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rope:
-    """Rotary embedding of the first ``dims`` of a head. ``inv_freq`` is float32 [dims / 2], with every kind of
-    scaling already in it; cosine and sine are multiplied by ``factor`` (YaRN's attention scaling)."""
+    """Rotary embedding of the first ``dims`` of a head. ``inv_freq`` is float32 [dims / 2], with every kind
+    of scaling already in it; cosine and sine are multiplied by ``factor`` (YaRN's attention scaling)."""
 
     dims: int
     inv_freq: npt.NDArray[np.float32]
@@ -43,8 +43,8 @@ class Attention:
 
     @property
     def scale(self) -> float:
-        """What scores are multiplied with. YaRN's factor is in q and in k, so twice in a score; that holds only
-        where all of a head is rotated, which `rope` makes sure of."""
+        """What scores are multiplied with. YaRN's factor is in q and in k, so twice in a score: where all of a
+        head is rotated, and the readers of files refuse it elsewhere."""
         return float(self.head_dim**-0.5 * self.rope.factor**2)
 
     @property
@@ -133,8 +133,8 @@ class ModelConfig:
         return sum(layer.attention.kv_bytes for layer in self.layers)
 
     def kv_bytes(self, positions: int) -> int:
-        """Bytes of K and V that so many positions need at least: a sliding layer looks back no further than its
-        window."""
+        """Bytes of K and V that so many positions need at least: a sliding layer looks back no further than
+        its window."""
         windows = ((layer.attention, layer.attention.window or positions) for layer in self.layers)
         return sum(attention.kv_bytes * min(positions, window) for attention, window in windows)
 
@@ -163,15 +163,15 @@ class ModelConfig:
             yield Weight("head.weight", (self.vocab, self.hidden), Role.HEAD)
 
     def with_window(self, keys: int) -> ModelConfig:
-        """The same model, its sliding layers seeing ``keys`` keys. Engines disagree on MiMo's 128: vLLM counts
-        the token itself among them, SGLang does not and sees 129."""
+        """The same model, its sliding layers seeing ``keys`` keys. Engines disagree on MiMo's 128: vLLM
+        counts the token itself among them, SGLang does not and sees 129."""
         return replace(self, layers=tuple(_with_window(layer, keys) for layer in self.layers))
 
 
 def _with_window(layer: Layer, keys: int) -> Layer:
-    return (
-        replace(layer, attention=replace(layer.attention, window=keys)) if layer.attention.window else layer
-    )
+    if not layer.attention.window:
+        return layer
+    return replace(layer, attention=replace(layer.attention, window=keys))
 
 
 def _attention(a: Attention, prefix: str, hidden: int) -> Iterator[Weight]:

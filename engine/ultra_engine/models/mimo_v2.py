@@ -1,5 +1,6 @@
-"""MiMo-V2.5 and V2.6, plain and Pro: full and sliding layers of different KV heads and RoPE, values narrower
-than keys and scaled, sinks where a layer slides, experts by sigmoid with a correction, a dense first layer."""
+"""MiMo-V2.5 and V2.6, plain and Pro: full and sliding layers of different KV heads and RoPE, values
+narrower than keys and scaled, sinks where a layer slides, experts by sigmoid with a correction, a dense first
+layer."""
 
 from __future__ import annotations
 
@@ -22,8 +23,8 @@ def from_settings(settings: Settings) -> ModelConfig:
 def config(
     settings: Settings, family: str, *, sliding_kv_heads: int = 1, partial: float | None = None
 ) -> ModelConfig:
-    """``sliding_kv_heads``: how many times the KV heads of a full layer a sliding one has, unless the file says
-    so itself. ``partial``: the part of a head that is rotated, likewise."""
+    """``sliding_kv_heads``: how many times the KV heads of a full layer a sliding one has, unless the file
+    says so itself. ``partial``: the part of a head that is rotated, likewise."""
     basics = settings.basics()
     if settings.integer("n_group", default=1) > 1:
         settings.refuse("n_group above 1; supported: experts in one group")

@@ -77,8 +77,8 @@ def _llama3(periods: Tensor, dims: int, theta: float, s: Scaling) -> Tensor:
 
 
 def _yarn(periods: Tensor, dims: int, theta: float, s: Scaling) -> Tensor:
-    """Dimensions that turn more than ``beta_fast`` times over the original context keep their frequency, those
-    under ``beta_slow`` are stretched, with a ramp between (arXiv 2309.00071, section 3.2)."""
+    """Dimensions that turn more than ``beta_fast`` times over the original context keep their frequency,
+    those under ``beta_slow`` are stretched, with a ramp between (arXiv 2309.00071, section 3.2)."""
 
     def turning(times: float) -> float:
         """The dimension that turns so many times."""

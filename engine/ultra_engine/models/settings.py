@@ -50,11 +50,12 @@ class Settings:
         return default if value is None else bool(value)
 
     def integers(self, key: str) -> Sequence[int] | None:
-        return self._list(key, int)
+        value: Sequence[int] | None = self._list(key, int)
+        return value
 
     def kinds(self, key: str, known: Sequence[str], count: int) -> Sequence[str] | None:
         """A word of ``known`` for each of ``count`` layers."""
-        words = self._list(key, str)
+        words: Sequence[str] | None = self._list(key, str)
         if words is not None and (len(words) != count or not set(words) <= set(known)):
             self.fail(key, words, f"{count} of {', '.join(known)}")
         return words
@@ -79,7 +80,7 @@ class Settings:
         raise UnsupportedModel(f"{self.path}: {what}")
 
     def basics(self) -> Basics:
-        """The sizes that all families spell alike. Raises `UnsupportedModel` for another activation than SiLU."""
+        """The sizes that all families spell alike. Raises `UnsupportedModel` for an activation but SiLU."""
         hidden, heads = self.integer("hidden_size"), self.integer("num_attention_heads", top=MAX_HEADS)
         activation = self.value("hidden_act")
         if activation not in (None, "silu"):
@@ -121,9 +122,9 @@ class Settings:
         own_theta: float | None = None,
         partial: float | None = None,
     ) -> Rope:
-        """The frequencies of a layer of ``kind``. ``rope_parameters`` (transformers 5, with an object for each
-        kind of layer where they differ) or ``rope_scaling``; what they leave out stands beside them, and what
-        the file leaves out is ``theta`` and ``partial``. ``own_theta`` is what stands beside for this kind."""
+        """The frequencies of a layer of ``kind``. ``rope_parameters`` (transformers 5, with an object for
+        each kind of layer where they differ) or ``rope_scaling``; what they leave out stands beside them, and
+        what the file leaves out is ``theta`` and ``partial``. ``own_theta`` stands beside for this kind."""
         key = "rope_parameters" if self.value("rope_parameters") else "rope_scaling"
         inner = self.part(key)
         if kind and isinstance(inner.value(kind), dict):
