@@ -67,16 +67,22 @@ FAMILIES: Mapping[str, tuple[str, dict[str, Any]]] = {
 """Family -> transformers' config class, and what it gets beside the common sizes."""
 
 
+_PLAIN = {"dtype": torch.float32, "attn_implementation": "eager", "experts_implementation": "eager"}
+
+
 def save(family: str, folder: Path, *, seed: int = 0, changes: Mapping[str, Any] = {}) -> Any:
     """Write a float32 checkpoint of random weights to ``folder``; returns transformers' model of it."""
     name, own = FAMILIES[family]
     config = getattr(transformers, name)(**{**_COMMON, **own, **changes})
-    model = transformers.AutoModelForCausalLM.from_config(
-        config, dtype=torch.float32, attn_implementation="eager", experts_implementation="eager"
-    )
+    model = transformers.AutoModelForCausalLM.from_config(config, **_PLAIN)
     randomise(model, seed)
     model.save_pretrained(folder)
     return model.eval()
+
+
+def load(folder: Path) -> Any:
+    """Transformers' model of a checkpoint, in float32."""
+    return transformers.AutoModelForCausalLM.from_pretrained(folder, **_PLAIN).eval()
 
 
 def randomise(model: torch.nn.Module, seed: int) -> None:
@@ -143,3 +149,8 @@ def prompt(length: int, seed: int = 7) -> list[int]:
 def apart(got: np.ndarray, want: np.ndarray) -> float:
     """The largest difference, relative to the largest logit."""
     return float(np.abs(got - want).max() / np.abs(want).max())
+
+
+def shuffled(tensor: torch.Tensor) -> torch.Tensor:
+    """The same numbers, each in its neighbour's place."""
+    return tensor.flatten().roll(1).reshape(tensor.shape)
