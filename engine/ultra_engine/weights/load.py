@@ -1,18 +1,20 @@
-"""GGUF tensors -> the packed weights that a Program asks for, as views of the file: nothing is copied."""
+"""The weights that a Program asks for: of a GGUF file as views, of a checkpoint as what will read them."""
 
 from __future__ import annotations
 
 import math
-import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
 
-import numpy as np
-import torch
-from ultra_kernels.formats import FORMATS
+from ultra_kernels.formats import FORMATS, Format
 from ultra_kernels.program import Program
 from ultra_kernels.step import Packed
 
 from ..errors import ModelFileError, UnsupportedModel
+from .borrow import borrow
+from .checkpoint import Checkpoint
 from .gguf import GGUFFile
+from .recipe import Recipe
 
 _GLOBAL = {"embed": "token_embd", "norm": "output_norm", "head": "output"}
 _LAYER = {
@@ -61,11 +63,33 @@ def _tensor(file: GGUFFile, name: str, shape: tuple[int, ...]) -> Packed:
             f"{file.path}: tensor {name} is {info.type.name}; supported: {', '.join(sorted(FORMATS))}"
         )
     rows = math.prod(shape[:-1])
-    return Packed(format, _borrow(file.data(name)).reshape(rows, format.row_bytes(shape[-1])))
+    return Packed(format, borrow(file.data(name)).reshape(rows, format.row_bytes(shape[-1])))
 
 
-def _borrow(data: np.ndarray) -> torch.Tensor:
-    """A tensor over the read-only file; torch has no read-only tensors and warns, and nothing here writes."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
-        return torch.from_numpy(data)
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A weight of a checkpoint, which `load` reads: a `ultra_kernels.step.Weight`."""
+
+    recipe: Recipe
+    checkpoint: Checkpoint
+
+    @property
+    def format(self) -> Format:
+        return self.recipe.format
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.recipe.rows, self.recipe.columns
+
+    def load(self) -> Packed:
+        return self.recipe.read(self.checkpoint)
+
+
+def checkpoint_weights(
+    checkpoint: Checkpoint, recipes: Mapping[str, Recipe], program: Program
+) -> dict[str, Unread]:
+    """Every weight of ``program`` by its ``recipes``; none is read yet."""
+    found = {buffer.name: Unread(recipes[buffer.name], checkpoint) for buffer in program.weights()}
+    for buffer in program.weights():
+        assert found[buffer.name].shape == buffer.matrix, f"{buffer.name}: {recipes[buffer.name]}"
+    return found
