@@ -11,33 +11,11 @@ from ultra_kernels.program import Program
 from ultra_kernels.step import Packed
 
 from ..errors import ModelFileError, UnsupportedModel
+from ..models.gguf_names import gguf_name
 from .borrow import borrow
 from .checkpoint import Checkpoint
 from .gguf import GGUFFile
 from .recipe import Recipe
-
-_GLOBAL = {"embed": "token_embd", "norm": "output_norm", "head": "output"}
-_LAYER = {
-    "attn_norm": "attn_norm",
-    "q": "attn_q",
-    "k": "attn_k",
-    "v": "attn_v",
-    "o": "attn_output",
-    "q_norm": "attn_q_norm",
-    "k_norm": "attn_k_norm",
-    "mlp_norm": "ffn_norm",
-    "gate": "ffn_gate",
-    "up": "ffn_up",
-    "down": "ffn_down",
-}
-
-
-def gguf_name(name: str) -> str:
-    """Our canonical tensor name in GGUF's words: "layers.3.q.bias" -> "blk.3.attn_q.bias"."""
-    parts = name.split(".")
-    if parts[0] == "layers":
-        return f"blk.{parts[1]}.{_LAYER[parts[2]]}.{parts[3]}"
-    return f"{_GLOBAL[parts[0]]}.{parts[1]}"
 
 
 def load_weights(file: GGUFFile, program: Program) -> dict[str, Packed]:
@@ -45,8 +23,11 @@ def load_weights(file: GGUFFile, program: Program) -> dict[str, Packed]:
 
     Raises `ModelFileError` for a missing or misshapen tensor, `UnsupportedModel` for an unknown format.
     """
+    architecture = file.field("general.architecture", str, "llama")
     return {
-        buffer.name: _tensor(file, gguf_name(buffer.name), tuple(int(size) for size in buffer.shape))
+        buffer.name: _tensor(
+            file, gguf_name(buffer.name, architecture), tuple(int(size) for size in buffer.shape)
+        )
         for buffer in program.weights()
     }
 

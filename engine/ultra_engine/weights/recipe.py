@@ -56,6 +56,11 @@ class Recipe:
     def __post_init__(self) -> None:
         assert sum(part.rows for part in self.parts) == self.rows and self.rows % self.experts == 0
 
+    @property
+    def tensors(self) -> frozenset[str]:
+        """The tensors that it reads."""
+        return frozenset(name for part in self.parts for name in part.tensors)
+
     def read(self, checkpoint: Checkpoint) -> Packed:
         """The packed weight: a view of the file where it is one run of rows stored as they are, else new."""
         return self._cut(checkpoint, [range(self.rows)], range(self.columns))
