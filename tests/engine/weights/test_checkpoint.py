@@ -240,7 +240,7 @@ def test_an_index_with_other_metadata(sharded: Path) -> None:
 def test_a_truncated_shard(sharded: Path) -> None:
     file = sharded / "model-00001-of-00003.safetensors"
     file.write_bytes(file.read_bytes()[:-1])
-    assert str(file) in fails(sharded) and "truncated: tensor 'a' ends" in fails(sharded)
+    assert f"{file}: truncated: tensor 'd' ends at byte 56 of 55" in fails(sharded)
 
 
 def test_nothing_there(tmp_path: Path) -> None:
