@@ -43,8 +43,8 @@ class Attention:
 
     @property
     def scale(self) -> float:
-        """What scores are multiplied with. YaRN's factor is in q and in k, so twice in a score: where all of a
-        head is rotated, and the readers of files refuse it elsewhere."""
+        """What scores are multiplied with. YaRN's factor is in q and in k, so twice in a score, where all
+        of a head is rotated; the readers of files refuse it elsewhere."""
         return float(self.head_dim**-0.5 * self.rope.factor**2)
 
     @property
@@ -144,7 +144,7 @@ class ModelConfig:
 
     @property
     def active_parameters(self) -> int:
-        """Those that one token meets: of the experts, the chosen ones."""
+        """Those that one token meets: of the experts, the chosen ones. The embedding table counts whole."""
         idle = 0
         for layer in self.layers:
             if isinstance(layer.mlp, Mixture):
