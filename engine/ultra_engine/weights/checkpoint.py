@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -52,7 +53,7 @@ class Checkpoint:
     ) -> None:
         self.path, self.config, self.index_metadata = path, config, index_metadata
         self._shards = shards
-        self._read = 0
+        self._read, self._lock = 0, threading.Lock()
         self._places = dict(_places(shards))
         self.tensors: Mapping[str, Entry] = {
             name: shard.tensors[name] for name, shard in self._places.items()
@@ -127,14 +128,20 @@ class Checkpoint:
     def _view(self, entry: Entry, start: int, stop: int) -> torch.Tensor:
         if entry.dtype not in _DTYPES:
             raise UnsupportedModel(f"{self.file(entry.name)}: tensor {shown(entry.name)} is {entry.dtype}")
-        self._read += stop - start
-        if self._read > RELEASE_BYTES:
-            self.release()  # what was read before: whoever reads many tensors has a bounded part in memory
-            self._read = stop - start
+        self._count(stop - start)
         data = self._places[entry.name].data(entry.name, start, stop)
         if data.ctypes.data % (BITS[entry.dtype] // 8):
             data = data.copy()  # the format promises no alignment, PyTorch expects it
         return borrow(data).view(_DTYPES[entry.dtype])
+
+    def _count(self, more: int) -> None:
+        """Give back what was read before, now and then: who reads many tensors has few pages in memory."""
+        with self._lock:
+            self._read += more
+            if self._read <= RELEASE_BYTES:
+                return
+            self._read = more
+        self.release()
 
     def release(self) -> None:
         """Give back the memory of the pages read so far; they are read again when they are touched."""
