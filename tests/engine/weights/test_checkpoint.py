@@ -280,7 +280,7 @@ _INDEXES = st.fixed_dictionaries(
 
 
 @given(index=_INDEXES)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_any_index(tmp_path_factory: pytest.TempPathFactory, index: dict[str, Any]) -> None:
     folder = tmp_path_factory.getbasetemp() / "fuzz"
     if not folder.exists():

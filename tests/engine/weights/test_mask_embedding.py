@@ -206,7 +206,7 @@ torch.save(SOUND, _BYTES)
 
 
 @given(changes=st.lists(st.tuples(st.integers(0, 1 << 16), st.integers(0, 255)), min_size=1, max_size=8))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_some_bytes_changed(tmp_path_factory: pytest.TempPathFactory, changes: list[tuple[int, int]]) -> None:
     path = tmp_path_factory.getbasetemp() / "fuzz.pt"
     content = bytearray(_BYTES.getvalue())
