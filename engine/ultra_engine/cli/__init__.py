@@ -15,7 +15,6 @@ ENGINE_EXTRA = "the engine is not installed here: pip install 'ultra-chat[engine
 ENGINE_PACKAGES = {
     "torch",
     "numpy",
-    "gguf",
     "tokenizers",
     "jinja2",
     "httpx",

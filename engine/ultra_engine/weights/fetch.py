@@ -10,16 +10,18 @@ import ssl
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
-
-import httpx
 
 from ..errors import DownloadError
 
 TRIES = 4
 PAUSE_SECONDS = 0.5
-TIMEOUT = httpx.Timeout(30, connect=5)
+TIMEOUT_SECONDS, CONNECT_SECONDS = 30, 5
 """A closed network must fall through to the next source quickly."""
+
+if TYPE_CHECKING:
+    import httpx  # a tenth of a second of every start, for those who fetch nothing
 
 Tick = Callable[[int], None]
 
@@ -36,8 +38,10 @@ def download(url: str, target: Path, what: str, *, headers: Mapping[str, str] = 
     if urlsplit(url).scheme == "file":
         shutil.copyfile(unquote(urlsplit(url).path), target)
         return tick(target.stat().st_size)
-    reason = ""
-    with httpx.Client(follow_redirects=True, timeout=TIMEOUT, verify=_certificates()) as client:
+    import httpx
+
+    reason, patience = "", httpx.Timeout(TIMEOUT_SECONDS, connect=CONNECT_SECONDS)
+    with httpx.Client(follow_redirects=True, timeout=patience, verify=_certificates()) as client:
         for attempt in range(TRIES):
             time.sleep(PAUSE_SECONDS * attempt)
             before = _size(target)
@@ -128,6 +132,8 @@ def _words(error: Exception) -> str:
 @functools.cache
 def _certificates() -> ssl.SSLContext:
     """The usual certificates and the system's, where companies add their own; read once, it takes a while."""
+    import httpx
+
     context = httpx.create_ssl_context()
     context.load_default_certs()
     return context

@@ -1,9 +1,9 @@
 """GGUF files: metadata and memory-mapped tensors.
 
-The format's constants come from the `gguf` package; the parser is our own, because the package's
-``GGUFReader`` believes every count in the file (a few bytes can make it hang, exhaust memory or wrap a
-tensor's size around 2^64) and takes seconds for a vocabulary of 150,000 tokens. Here nothing is
-allocated, multiplied or read before it was compared with the size of the file.
+The parser is our own, because the ``GGUFReader`` of the `gguf` package believes every count in the file (a
+few bytes can make it hang, exhaust memory or wrap a tensor's size around 2^64) and takes seconds for a
+vocabulary of 150,000 tokens. Here nothing is allocated, multiplied or read before it was compared with the
+size of the file.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, TypeVar, overload
 
 import numpy as np
-from gguf.constants import GGML_QUANT_SIZES, GGUF_MAGIC, GGMLQuantizationType, GGUFValueType
 
 from ..errors import ModelFileError
+from .ggml import MAGIC, TensorType, ValueType
 from .gguf_cursor import Cursor, shown
 
 DEFAULT_ALIGNMENT = 32
@@ -37,7 +37,7 @@ class TensorInfo:
 
     name: str
     shape: tuple[int, ...]
-    type: GGMLQuantizationType
+    type: TensorType
     offset: int
     nbytes: int
 
@@ -133,7 +133,7 @@ def _map(path: Path) -> mmap.mmap:
 
 def _preamble(cursor: Cursor) -> tuple[int, int]:
     """Check magic and version; return the tensor count and the metadata count."""
-    if cursor.u32("the magic") != GGUF_MAGIC:
+    if cursor.u32("the magic") != MAGIC:
         cursor.fail(f"not a GGUF file: it begins with {bytes(cursor.data[:4])!r}")
     version = cursor.u32("the version")
     if version not in VERSIONS:
@@ -155,7 +155,7 @@ def _metadata(cursor: Cursor, count: int) -> dict[str, Any]:
         if key in metadata:
             cursor.fail(f"{what} appears twice")
         kind = cursor.kind(what)
-        if key == "general.alignment" and kind is not GGUFValueType.UINT32:
+        if key == "general.alignment" and kind is not ValueType.UINT32:
             cursor.fail(f"{what} is not a 32-bit number")
         metadata[key] = cursor.value(kind, what)
     return metadata
@@ -187,10 +187,10 @@ def _tensor(cursor: Cursor, index: int, alignment: int) -> TensorInfo:
     dims = [cursor.u64(what) for _ in range(n_dims)]
     number, offset = cursor.u32(what), cursor.u64(what)
     try:
-        kind = GGMLQuantizationType(number)
+        kind = TensorType(number)
     except ValueError:
         cursor.fail(f"{what} has type {number}, which this version does not know")
-    block, block_bytes = GGML_QUANT_SIZES[kind]
+    block, block_bytes = kind.block
     if 0 in dims:
         cursor.fail(f"{what} has a zero dimension")
     if dims[0] % block:

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
-from gguf.constants import GGUFValueType
 
 from ..errors import ModelFileError
+from .ggml import ValueType
 
 HEADER_LIMIT = 256 << 20
 """Bytes; no real header comes near (the largest vocabularies need about 10 MB)."""
@@ -24,20 +24,20 @@ DEPTH_LIMIT = 4
 KEY_LIMIT = 65_535
 """Bytes in a metadata key or tensor name; the specification's number."""
 
-_DTYPES: dict[GGUFValueType, np.dtype[Any]] = {
-    GGUFValueType.UINT8: np.dtype("<u1"),
-    GGUFValueType.INT8: np.dtype("<i1"),
-    GGUFValueType.UINT16: np.dtype("<u2"),
-    GGUFValueType.INT16: np.dtype("<i2"),
-    GGUFValueType.UINT32: np.dtype("<u4"),
-    GGUFValueType.INT32: np.dtype("<i4"),
-    GGUFValueType.FLOAT32: np.dtype("<f4"),
-    GGUFValueType.BOOL: np.dtype("<u1"),
-    GGUFValueType.UINT64: np.dtype("<u8"),
-    GGUFValueType.INT64: np.dtype("<i8"),
-    GGUFValueType.FLOAT64: np.dtype("<f8"),
+_DTYPES: dict[ValueType, np.dtype[Any]] = {
+    ValueType.UINT8: np.dtype("<u1"),
+    ValueType.INT8: np.dtype("<i1"),
+    ValueType.UINT16: np.dtype("<u2"),
+    ValueType.INT16: np.dtype("<i2"),
+    ValueType.UINT32: np.dtype("<u4"),
+    ValueType.INT32: np.dtype("<i4"),
+    ValueType.FLOAT32: np.dtype("<f4"),
+    ValueType.BOOL: np.dtype("<u1"),
+    ValueType.UINT64: np.dtype("<u8"),
+    ValueType.INT64: np.dtype("<i8"),
+    ValueType.FLOAT64: np.dtype("<f8"),
 }
-_LEAST_BYTES = {GGUFValueType.STRING: 8, GGUFValueType.ARRAY: 12}
+_LEAST_BYTES = {ValueType.STRING: 8, ValueType.ARRAY: 12}
 _U32, _U64 = struct.Struct("<I"), struct.Struct("<Q")
 
 
@@ -94,18 +94,18 @@ class Cursor:
         except UnicodeDecodeError:
             self.fail(f"{what} is not UTF-8 text")
 
-    def kind(self, what: str) -> GGUFValueType:
+    def kind(self, what: str) -> ValueType:
         number = self.u32(what)
         try:
-            return GGUFValueType(number)
+            return ValueType(number)
         except ValueError:
             self.fail(f"{what} has value type {number}, which GGUF does not define")
 
-    def value(self, kind: GGUFValueType, what: str, depth: int = 0) -> Any:
+    def value(self, kind: ValueType, what: str, depth: int = 0) -> Any:
         """One metadata value: bool, int, float, str or a list of them."""
-        if kind is GGUFValueType.STRING:
+        if kind is ValueType.STRING:
             return self._text(self.u64(what), what)
-        if kind is GGUFValueType.ARRAY:
+        if kind is ValueType.ARRAY:
             return self._array(what, depth + 1)
         return self._scalars(kind, 1, what)[0]
 
@@ -118,18 +118,18 @@ class Cursor:
         self._items += count
         if self._items > ITEM_LIMIT:
             self.fail(f"the metadata has more than {ITEM_LIMIT} array items ({what})")
-        if kind is GGUFValueType.STRING:
+        if kind is ValueType.STRING:
             return self._strings(count, what)
-        if kind is GGUFValueType.ARRAY:
+        if kind is ValueType.ARRAY:
             return [self._array(what, depth + 1) for _ in range(count)]
         return self._scalars(kind, count, what)
 
-    def _scalars(self, kind: GGUFValueType, count: int, what: str) -> list[Any]:
+    def _scalars(self, kind: ValueType, count: int, what: str) -> list[Any]:
         dtype = _DTYPES[kind]
         self.need(count * dtype.itemsize, what)
         items = np.frombuffer(self.data[self.at : self.at + count * dtype.itemsize], dtype)
         self.at += count * dtype.itemsize
-        return list((items != 0).tolist() if kind is GGUFValueType.BOOL else items.tolist())
+        return list((items != 0).tolist() if kind is ValueType.BOOL else items.tolist())
 
     def _strings(self, count: int, what: str) -> list[str]:
         # The one hot loop of a header (vocabulary and merges, 300,000 strings), hence the local names.

@@ -113,7 +113,7 @@ def test_agrees_with_the_gguf_package(path: Path) -> None:
         assert file.metadata["tokenizer.ggml.tokens"] == ["a", "b"]
         for kind, raw in written.items():
             tensor = file.tensors[kind.name]
-            assert tensor.shape == (3, 2 * gguf.GGML_QUANT_SIZES[kind][0]) and tensor.type is kind
+            assert tensor.shape == (3, 2 * gguf.GGML_QUANT_SIZES[kind][0]) and tensor.type == kind
             assert tensor.offset % 64 == 0
             assert file.data(kind.name).tobytes() == raw.tobytes()
 
