@@ -70,21 +70,39 @@ def uninterleave(gate_up: Tensor) -> tuple[Tensor, Tensor]:
 def fp8_from_grid(weight: Tensor, scale_inv: Tensor) -> Packed:
     """An FP8 weight and its grid: ``weight`` float8_e4m3fn [rows, columns], ``scale_inv`` float32
     [ceil(rows / 128), columns / 128], which is what a code is multiplied with. A fused tensor whose grid
-    begins anew at each chunk is packed chunk by chunk.
+    begins anew at each chunk is packed chunk by chunk, or by `fp8_from_rows`.
 
     Raises `ValueError` for columns that 128 does not divide, and for a grid of another shape.
     """
-    if weight.dtype is not torch.float8_e4m3fn or weight.dim() != 2 or scale_inv.dtype is not torch.float32:
-        raise ValueError(f"an FP8 weight is a float8_e4m3fn matrix with float32 scales, not {weight.dtype}")
+    _require_e4m3(weight, scale_inv)
     rows, columns = weight.shape
     FP8.row_bytes(columns)
     grid = (-(-rows // SQUARE), columns // SQUARE)
     if scale_inv.shape != grid:
         raise ValueError(f"FP8 weight {_size(weight)} wants scales {list(grid)}, not {_size(scale_inv)}")
-    scales = scale_inv.repeat_interleave(SQUARE, dim=0)[:rows].contiguous().view(torch.uint8)
+    return fp8_from_rows(weight, scale_inv.repeat_interleave(SQUARE, dim=0)[:rows])
+
+
+def fp8_from_rows(weight: Tensor, scale_inv: Tensor) -> Packed:
+    """As `fp8_from_grid`, but every row has scales of its own: float32 [rows, columns / 128].
+
+    Raises `ValueError` for columns that 128 does not divide, and for scales of another shape.
+    """
+    _require_e4m3(weight, scale_inv)
+    rows, columns = weight.shape
+    FP8.row_bytes(columns)
+    if scale_inv.shape != (rows, columns // SQUARE):
+        wanted = [rows, columns // SQUARE]
+        raise ValueError(f"FP8 weight {_size(weight)} wants scales {wanted}, not {_size(scale_inv)}")
+    scales = scale_inv.contiguous().view(torch.uint8)
     codes = weight.contiguous().view(torch.uint8).reshape(rows, -1, SQUARE)
     blocks = torch.cat((scales.reshape(rows, -1, 4), codes), dim=-1)
     return Packed(FP8, blocks.reshape(rows, -1))
+
+
+def _require_e4m3(weight: Tensor, scale_inv: Tensor) -> None:
+    if weight.dtype is not torch.float8_e4m3fn or weight.dim() != 2 or scale_inv.dtype is not torch.float32:
+        raise ValueError(f"an FP8 weight is a float8_e4m3fn matrix with float32 scales, not {weight.dtype}")
 
 
 def _require_bytes(*tensors: Tensor) -> None:
