@@ -1,18 +1,18 @@
 """Floating-point weights -> MXFP4, in the layout of MiMo's checkpoints.
 
-A group of 32 weights along the input dimension shares a power of two (E8M0, OCP Microscaling Formats 1.0, 5.4.1);
-a weight is ``e2m1 * 2^(scale - 127)`` with the magnitudes 0, .5, 1, 1.5, 2, 3, 4, 6. Quotients are rounded to the
-nearest magnitude, ties to the even code; what is above 6 becomes 6.
+A group of 32 weights along the input dimension shares a power of two (E8M0, OCP Microscaling Formats 1.0,
+5.4.1); a weight is ``e2m1 * 2^(scale - 127)`` with the magnitudes 0, .5, 1, 1.5, 2, 3, 4, 6. Quotients are
+rounded to the nearest magnitude, ties to the even code; what is above 6 becomes 6.
 
 Two ways to choose the power, with ``e = floor(log2(largest magnitude)) - 2``:
 
-- ``max``: e (OCP 6.3). The largest quotient is in [4, 8), so a group may lose up to a quarter of its largest weight.
-- ``mse``: the power with the least squared error, of all 255. Only e - 1, e and e + 1 can have it: the magnitudes
-  below 8 of e + 2 are among those of e + 1, and e - 2 or less takes 2.5 or more from the largest weight, where e
+- ``max``: e (OCP 6.3). The largest quotient is in [4, 8), so a group's largest weight may lose a quarter.
+- ``mse``: the power with the least squared error, of all 255. Only e - 1, e and e + 1 can have it: what e + 2
+  has below 8 is among what e + 1 has, and e - 2 or less takes 2.5 or more from the largest weight, where e
   takes at most .25 from each of those that e - 2 could do better. Equal errors go to e.
 
-Both give back exactly what was MXFP4 before. Every quotient, and every difference from its magnitude, is exact in
-float32: dividing by a power of two loses bits only far below .25.
+Both give back exactly what was MXFP4 before. Every quotient, and every difference from its magnitude, is
+exact in float32: dividing by a power of two loses bits only far below .25.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class NotFinite(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What rounding did to some weights: sums over them, which may be added up, and the largest difference."""
+    """What rounding did to some weights: sums over them, and the largest difference. Losses add up."""
 
     weights: int = 0
     squares: float = 0.0
@@ -123,9 +123,8 @@ def _encode_groups(groups: Tensor, scale: Scale) -> tuple[Tensor, Tensor, Loss]:
 class _Groups:
     """Groups in units of their ``max`` power, and what each is rounded to.
 
-    ``quotients`` float32 [n, 32] in [0, 8) (up to 4 where the power is the least); ``errors`` float64 [n], sums of
-    squared differences; ``furthest`` float32 [n], the largest difference; ``shifts`` int32 [n], what is added to
-    the exponent.
+    ``quotients`` float32 [n, 32] in [0, 8); ``errors`` float64 [n], sums of squared differences; ``furthest``
+    float32 [n], the largest difference; ``shifts`` int32 [n], what is added to the exponent.
     """
 
     def __init__(self, quotients: Tensor) -> None:
@@ -134,10 +133,10 @@ class _Groups:
         self.shifts = torch.zeros(len(quotients), dtype=torch.int32)
 
     def improve(self, lowest: Tensor) -> None:
-        """Take the next power above or below where that has the smaller error. ``lowest`` [n]: none is below."""
+        """Take the next power above or below where its error is smaller; ``lowest`` [n] have none below."""
         largest = self.quotients.amax(dim=1)
-        # Above is nothing that is not here but 8, and only what is above 7 is nearer to 8 than to 6. Below, the
-        # largest becomes 3, which costs so much by itself.
+        # Above is nothing that is not here but 8, and only what is above 7 is nearer to 8 than to 6. Below,
+        # the largest becomes 3, which costs so much by itself.
         below = (largest.double() - 3).square_() < self.errors
         self._try(1, (largest > 7).nonzero().squeeze(1))
         self._try(-1, (below & ~lowest).nonzero().squeeze(1))
@@ -161,11 +160,11 @@ def _power(exponents: Tensor) -> Tensor:
 
 
 def _rounded(quotients: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The nearest magnitudes, ties to the even code: codes uint8 [n, 32], squared errors float64 [n], the largest
-    difference float32 [n].
+    """The nearest magnitudes, ties to the even code: codes uint8 [n, 32], squared errors float64 [n], the
+    largest difference float32 [n].
 
-    From 1 on, the spacing of magnitudes doubles at each power of two. To add a number of which that spacing is the
-    last bit rounds a float32 to it, and to subtract it again loses nothing.
+    From 1 on, the spacing of magnitudes doubles at each power of two. To add a number of which that spacing
+    is the last bit rounds a float32 to it, and to subtract it again loses nothing.
     """
     values = quotients.clamp(max=6)
     last_bit = (values.view(torch.int32) & 0x7F800000).clamp_(min=0x3F800000).view(torch.float32)

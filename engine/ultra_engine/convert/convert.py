@@ -1,0 +1,275 @@
+"""A checkpoint in, the same with some of its matrices in MXFP4 out; one matrix at a time in memory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import torch
+
+from .. import __version__
+from ..errors import ConversionError, ModelFileError
+from ..weights import cache
+from ..weights.checkpoint import INDEX, Checkpoint
+from ..weights.gguf_cursor import shown
+from ..weights.shard import BITS, Entry
+from ..weights.summary import bytes_text
+from . import card, layout
+from .journal import REPORT, Journal, fingerprint
+from .layout import Shard
+from .mxfp4 import Loss, NotFinite, Scale, encode
+from .report import Losses
+from .selection import Matrix, select
+
+SHARD_BYTES = 5_000_000_000
+"""Bytes of tensors in one file, at most, where one tensor is not larger."""
+
+_WRITE = 16 << 20
+"""Bytes that are copied between two reports of progress."""
+
+_RELEASE = 1 << 30
+"""Bytes of the source that may stay mapped before its pages are given back."""
+
+_NOT_COPIED = {".safetensors", ".bin", ".pth", ".pt", ".gguf", ".onnx", ".h5", ".msgpack", ".ckpt"}
+"""Other forms of the weights."""
+
+_ROOM = 4 << 20
+"""Bytes for the small files that are made."""
+
+Tick = Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What was made. ``before`` and ``after`` are bytes of weights."""
+
+    folder: Path
+    losses: Losses
+    before: int
+    after: int
+    resumed: int
+    """Files that an earlier run had finished."""
+
+
+class Conversion:
+    """One model, what is to become of it, and the files that this makes: known before anything is written."""
+
+    def __init__(
+        self,
+        source: Path,
+        folder: Path,
+        formats: Mapping[str, str],
+        scale: Scale = "mse",
+        shard_bytes: int = SHARD_BYTES,
+    ) -> None:
+        """Read the headers. Raises `ModelFileError`, `UnsupportedModel`, or `ConversionError` for roles that
+        are not converted and for a folder inside the source."""
+        self.source, self.folder = source, folder
+        self._formats, self._scale = dict(formats), scale
+        here, there = source.resolve(), folder.resolve()
+        if here == there or here in there.parents:
+            raise ConversionError(f"{folder} is in the model that is read: choose another folder")
+        self._checkpoint = Checkpoint.open(source)
+        try:
+            matrices = select(self._checkpoint, formats)
+            self.shards = layout.plan(self._checkpoint, matrices, shard_bytes)
+        except BaseException:
+            self.close()
+            raise
+        self._files = sorted(_other_files(source))
+        self._mark = fingerprint(self._job(shard_bytes))
+
+    @property
+    def bytes(self) -> int:
+        """Of all files of weights."""
+        return sum(shard.bytes for shard in self.shards)
+
+    @property
+    def before(self) -> int:
+        """Bytes of the tensors of the source."""
+        return sum(entry.nbytes for entry in self._checkpoint.tensors.values())
+
+    def run(self, tick: Tick = lambda done: None) -> Result:
+        """Write everything that is not there yet. ``tick`` gets the bytes of weights written so far.
+
+        What a run has finished stays when it is interrupted, and the next one goes on from there. Raises
+        `ConversionError` for a folder that is not ours, for weights that are not finite, and for a disk that
+        is full or cannot be written.
+        """
+        try:
+            journal = Journal(self.folder, self._mark)
+            if journal.finished():
+                return self._result(_recorded(self.folder / REPORT), resumed=len(self.shards))
+            self._check_room()
+            with journal:
+                return self._write(journal, tick)
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise ConversionError(
+                f"{self.folder} cannot be written: {reason}; what is finished stays, the same command goes on"
+            ) from error
+
+    def close(self) -> None:
+        """Release the source."""
+        self._checkpoint.close()
+
+    def __enter__(self) -> Conversion:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def _job(self, shard_bytes: int) -> dict[str, object]:
+        """All that decides what is written."""
+        entries = [(e.name, e.dtype, e.shape) for e in self._checkpoint.tensors.values()]
+        files = {self._checkpoint.file(name) for name in self._checkpoint.tensors}
+        stats = {str(path.resolve()): path.stat() for path in [*files, self.source / "config.json"]}
+        return {
+            "version": __version__,
+            "formats": self._formats,
+            "scale": self._scale,
+            "shard_bytes": shard_bytes,
+            "tensors": sorted(entries),
+            "files": sorted((path, stat.st_size, stat.st_mtime_ns) for path, stat in stats.items()),
+        }
+
+    def _check_room(self) -> None:
+        """The whole result must fit, less what is there."""
+        there = (
+            sum(p.stat().st_size for p in self.folder.glob("model-*.safetensors"))
+            if self.folder.is_dir()
+            else 0
+        )
+        copied = sum((self.source / name).stat().st_size for name in self._files)
+        need, free = self.bytes + copied + _ROOM - there, cache.free_bytes(self.folder.absolute())
+        if free < need:
+            raise ConversionError(
+                f"{self.folder} needs {bytes_text(need)} of disk, {bytes_text(free)} are free: "
+                f"free some, or choose another folder"
+            )
+
+    def _write(self, journal: Journal, tick: Tick) -> Result:
+        parts, done, resumed = [], 0, 0
+        for shard in self.shards:
+            known = journal.losses(shard)
+            if known is None:
+                known = self._shard(journal, shard, lambda n, start=done: tick(start + n))  # type: ignore[misc]
+            else:
+                resumed += 1
+            parts.append(known)
+            done += shard.bytes
+            tick(done)
+        losses = Losses(parts)
+        self._finish(journal, losses)
+        return self._result(losses, resumed)
+
+    def _shard(self, journal: Journal, shard: Shard, tick: Tick) -> dict[str, list[float]]:
+        """Write one file; what rounding cost in it."""
+        found: dict[str, list[float]] = {}
+
+        def fill(file: BinaryIO) -> None:
+            losses = Losses()
+            out = _Out(file, self._checkpoint, tick)
+            out.write(memoryview(shard.header))
+            for entry in shard.copies:
+                out.write(_raw(self._checkpoint, entry))
+            for matrix in shard.matrices:
+                losses.add(matrix.label, self._matrix(matrix, out))
+            found.update(losses.plain())
+
+        journal.finish(shard, found, fill)
+        return found
+
+    def _matrix(self, matrix: Matrix, out: _Out) -> Loss:
+        try:
+            encoded = encode(matrix.read(self._checkpoint), self._scale)
+        except NotFinite as error:
+            which = "" if matrix.expert is None else f" (expert {matrix.expert}, {matrix.projection})"
+            raise ModelFileError(
+                self._checkpoint.file(matrix.source),
+                f"tensor {shown(matrix.source)}{which}: {error}, so it cannot be quantised",
+            ) from None
+        for tensor in (encoded.weight, encoded.scale):
+            out.write(_memory(tensor))
+        return encoded.loss
+
+    def _finish(self, journal: Journal, losses: Losses) -> None:
+        """The files that make a checkpoint of the weights; the index comes last."""
+        for name in self._files:
+            journal.copy(self.source / name, Path(card.SOURCE_CARD) if name == Path(card.NAME) else name)
+        sizes = self.bytes, self.before
+        journal.write(
+            self.folder / card.NAME, card.card(self.source, self._formats, self._scale, losses.total, *sizes)
+        )
+        report = {
+            "fingerprint": self._mark,
+            "version": __version__,
+            "formats": self._formats,
+            "scale": self._scale,
+            "bytes": {"before": self.before, "after": self.bytes},
+            "relative_rms": round(losses.total.relative_rms, 8),
+            "layers": losses.rows(),
+            "sums": losses.plain(),
+        }
+        journal.write(self.folder / REPORT, json.dumps(report, indent=1).encode() + b"\n")
+        journal.write(self.folder / "config.json", layout.config(self._checkpoint.config, self.shards))
+        journal.write(self.folder / INDEX, layout.index(self.shards, self._checkpoint.index_metadata))
+        journal.close()
+
+    def _result(self, losses: Losses, resumed: int) -> Result:
+        return Result(self.folder, losses, self.before, self.bytes, resumed)
+
+
+class _Out:
+    """A file that is written, and the source that is read for it: says how far it is, keeps memory small."""
+
+    def __init__(self, file: BinaryIO, checkpoint: Checkpoint, tick: Tick) -> None:
+        self._file, self._checkpoint, self._tick = file, checkpoint, tick
+        self._done = self._since = 0
+
+    def write(self, data: memoryview) -> None:
+        for start in range(0, len(data), _WRITE):
+            written = self._file.write(data[start : start + _WRITE])
+            self._done += written
+            self._since += written
+            self._tick(self._done)
+            if self._since > _RELEASE:
+                self._checkpoint.release()
+                self._since = 0
+
+
+def _memory(tensor: torch.Tensor) -> memoryview:
+    """The bytes of a uint8 tensor, where they lie."""
+    data: Any = tensor.contiguous().numpy()
+    return memoryview(data).cast("B")
+
+
+def _raw(checkpoint: Checkpoint, entry: Entry) -> memoryview:
+    """The bytes of a tensor, where they lie."""
+    count = entry.nbytes * 8 // BITS[entry.dtype]
+    if not count:
+        return memoryview(b"")
+    return _memory(checkpoint.flat(entry.name, 0, count).view(torch.uint8))
+
+
+def _other_files(source: Path) -> list[Path]:
+    """What a checkpoint has besides its weights: tokenizer, templates, licence; and whole folders that have a
+    config.json, such as a drafter. Relative paths."""
+    found = []
+    for path in source.iterdir():
+        if path.name.startswith("."):
+            continue
+        if path.is_dir():
+            if (path / "config.json").is_file():
+                found += [p.relative_to(source) for p in path.rglob("*") if p.is_file()]
+        elif path.suffix not in _NOT_COPIED and path.name not in ("config.json", INDEX, REPORT):
+            found.append(path.relative_to(source))
+    return found
+
+
+def _recorded(report: Path) -> Losses:
+    sums: Sequence[Mapping[str, Sequence[float]]] = [json.loads(report.read_bytes())["sums"]]
+    return Losses(sums)
