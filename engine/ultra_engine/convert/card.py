@@ -12,7 +12,6 @@ from .mxfp4 import Loss, Scale
 
 NAME, SOURCE_CARD = "README.md", "README.source.md"
 
-_LICENCES = ("LICENSE", "LICENSE.txt", "LICENSE.md", "LICENCE")
 _WORD = re.compile(r"[\w.+/ -]{1,80}")
 
 _TEXT = """\
@@ -22,8 +21,9 @@ _TEXT = """\
 # {title}, {what} in MXFP4
 
 Made from `{title}` by `ultra convert` {version}: {what} were rounded to MXFP4 (4-bit E2M1 values, a power of
-two for each group of 32), to the nearest value, ties to even. {method} Every other tensor is what it was, byte
-for byte.
+two for each group of 32), to the nearest value, ties to even.
+{method}
+Every other tensor is what it was, byte for byte.
 
 | | |
 |---|---|
@@ -35,34 +35,47 @@ for byte.
 `conversion.json` has the errors of every layer. Nothing was trained or calibrated: measure what you need
 before you rely on it.{warning}
 
-The layout is that of MiMo's MXFP4 checkpoints: `*.weight` uint8 [rows, columns / 2], two values a byte, the
-even column in the low half; `*.weight_scale` uint8 [rows, columns / 32], 2^(byte - 127). `config.json` says
-`"store_dtype": "mxfp4"`.{kept}
+{layout}
+Two values a byte, the even column in the low half; a byte s of the scales is 2^(s - 127).{kept}
 
 ```sh
 ultra serve --model PATH_OF_THIS_FOLDER
 ```
 """
 
+_MIMO = """\
+The layout is that of MiMo's MXFP4 checkpoints: `*.weight` uint8 [rows, columns / 2], `*.weight_scale` uint8
+[rows, columns / 32], and `"store_dtype": "mxfp4"` in `config.json`."""
+_GPT_OSS = """\
+The layout is that of the published gpt-oss checkpoints: `*_blocks` uint8 [experts, rows, columns / 32, 16] and
+`*_scales` uint8 [experts, rows, columns / 32]."""
+
 _METHODS = {
-    "mse": "A group's power is the one with the least squared error.",
-    "max": "A group's power is that of its largest weight (OCP MX 1.0, 6.3).",
+    "mse": "The power of a group is the one with the least squared error.",
+    "max": "The power of a group is that of its largest weight (OCP MX 1.0, 6.3).",
 }
-_DENSE = (
-    "\n\nThe MLPs of this model are dense: every token uses all of them, so rounding costs more quality than "
-    "it does in a mixture of experts."
-)
+
+_DENSE = """
+
+The MLPs of this model are dense: every token uses all of them, so rounding costs more quality than it does in a
+mixture of experts."""
 
 
-def card(source: Path, formats: Mapping[str, str], scale: Scale, loss: Loss, size: int, before: int) -> bytes:
-    """README.md. ``size`` and ``before`` are bytes of weights."""
-    what = {"experts": "experts", "mlp": "MLPs", "both": "experts and MLPs"}[
-        "both" if len(formats) > 1 else next(iter(formats))
-    ]
+def card(
+    source: Path,
+    family: object,
+    formats: Mapping[str, str],
+    scale: Scale,
+    loss: Loss,
+    size: int,
+    before: int,
+) -> bytes:
+    """README.md. ``family`` is config.json's ``model_type``; ``size`` and ``before`` are bytes of weights."""
+    words = {"experts": "experts", "mlp": "MLPs"}
     text = _TEXT.format(
         front=_front(source),
         title=_title(source),
-        what=what,
+        what=" and ".join(words[role] for role in formats),
         version=__version__,
         method=_METHODS[scale],
         weights=loss.weights,
@@ -71,6 +84,7 @@ def card(source: Path, formats: Mapping[str, str], scale: Scale, loss: Loss, siz
         size=bytes_text(size),
         before=bytes_text(before),
         warning=_DENSE if "mlp" in formats else "",
+        layout=_GPT_OSS if family == "gpt_oss" else _MIMO,
         kept=f" `{SOURCE_CARD}` is the card of the original." if (source / NAME).is_file() else "",
     )
     return text.encode()
@@ -81,11 +95,11 @@ def _title(source: Path) -> str:
     folder = source.resolve()
     if folder.parent.name == "snapshots":
         folder = folder.parent.parent
-    return folder.name.removeprefix("models--").replace("--", "/").replace("`", "")
+    return re.sub(r"[^\w./ -]", "_", folder.name.removeprefix("models--").replace("--", "/"))
 
 
 def _front(source: Path) -> str:
-    """What the hub reads: the original's licence, where its card or the hub's cache says so, and its name."""
+    """What the hub reads: the original's licence, where its card tells, and its name."""
     lines = []
     if licence := licence_of(source):
         lines.append(f"license: {licence}\n")
@@ -95,9 +109,9 @@ def _front(source: Path) -> str:
 
 
 def licence_of(source: Path) -> str | None:
-    """The licence in the front matter of a model's card; "see LICENSE" is for people to say."""
+    """The licence that a model's card gives in its front matter."""
     try:
-        text = (source / NAME).read_text(errors="replace")[:100_000]
+        text = (source / NAME).read_bytes()[:100_000].decode(errors="replace")
     except OSError:
         return None
     front = re.match(r"---\r?\n(.*?)\r?\n---", text, re.DOTALL)

@@ -20,9 +20,9 @@ from ..weights.summary import bytes_text
 from . import card, layout
 from .journal import REPORT, Journal, fingerprint
 from .layout import Shard
-from .mxfp4 import Loss, NotFinite, Scale, encode
+from .mxfp4 import Encoded, Loss, NotFinite, Scale, encode
 from .report import Losses
-from .selection import Matrix, select
+from .selection import Matrix, Target, select
 
 SHARD_BYTES = 5_000_000_000
 """Bytes of tensors in one file, at most, where one tensor is not larger."""
@@ -74,8 +74,8 @@ class Conversion:
             raise ConversionError(f"{folder} is in the model that is read: choose another folder")
         self._checkpoint = Checkpoint.open(source)
         try:
-            matrices = select(self._checkpoint, formats)
-            self.shards = layout.plan(self._checkpoint, matrices, shard_bytes)
+            targets = select(self._checkpoint, formats)
+            self.shards = layout.plan(self._checkpoint, targets, shard_bytes)
         except BaseException:
             self.close()
             raise
@@ -176,34 +176,41 @@ class Conversion:
             out.write(memoryview(shard.header))
             for entry in shard.copies:
                 out.write(_raw(self._checkpoint, entry))
-            for matrix in shard.matrices:
-                losses.add(matrix.label, self._matrix(matrix, out))
+            for target in shard.targets:
+                losses.add(target.label, self._target(target, out))
             found.update(losses.plain())
 
         journal.finish(shard, found, fill)
         return found
 
-    def _matrix(self, matrix: Matrix, out: _Out) -> Loss:
+    def _target(self, target: Target, out: _Out) -> Loss:
+        loss, powers = Loss(), []
+        for matrix in target.matrices:
+            encoded = self._encode(matrix)
+            out.write(_memory(encoded.weight))
+            powers.append(encoded.scale)
+            loss += encoded.loss
+        for scale in powers:
+            out.write(_memory(scale))
+        return loss
+
+    def _encode(self, matrix: Matrix) -> Encoded:
         try:
-            encoded = encode(matrix.read(self._checkpoint), self._scale)
+            return encode(matrix.read(self._checkpoint), self._scale)
         except NotFinite as error:
-            which = "" if matrix.expert is None else f" (expert {matrix.expert}, {matrix.projection})"
+            which = "" if matrix.expert is None else f" (expert {matrix.expert})"
             raise ModelFileError(
                 self._checkpoint.file(matrix.source),
                 f"tensor {shown(matrix.source)}{which}: {error}, so it cannot be quantised",
             ) from None
-        for tensor in (encoded.weight, encoded.scale):
-            out.write(_memory(tensor))
-        return encoded.loss
 
     def _finish(self, journal: Journal, losses: Losses) -> None:
         """The files that make a checkpoint of the weights; the index comes last."""
         for name in self._files:
             journal.copy(self.source / name, Path(card.SOURCE_CARD) if name == Path(card.NAME) else name)
-        sizes = self.bytes, self.before
-        journal.write(
-            self.folder / card.NAME, card.card(self.source, self._formats, self._scale, losses.total, *sizes)
-        )
+        family, how = self._checkpoint.config.get("model_type"), (self._formats, self._scale)
+        text = card.card(self.source, family, *how, losses.total, self.bytes, self.before)
+        journal.write(self.folder / card.NAME, text)
         report = {
             "fingerprint": self._mark,
             "version": __version__,

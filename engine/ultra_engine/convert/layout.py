@@ -4,29 +4,28 @@ weight is read, so the same model and options always give the same files."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from ..weights.checkpoint import Checkpoint
 from ..weights.shard import BITS, Entry
 from .mxfp4 import GROUP
-from .selection import Matrix, natural
+from .selection import Target, natural
 
 
 @dataclass(frozen=True)
 class Shard:
-    """One file: first tensors that are copied, then matrices that are quantised."""
+    """One file: first tensors that are copied, then what is quantised."""
 
     name: str
     copies: tuple[Entry, ...]
-    matrices: tuple[Matrix, ...]
+    targets: tuple[Target, ...]
 
     @cached_property
     def entries(self) -> list[Entry]:
         """Every tensor of the file, in order."""
-        quantised = [entry for matrix in self.matrices for entry in outputs(matrix)]
-        return [*self.copies, *quantised]
+        return [*self.copies, *(entry for target in self.targets for entry in (target.codes, target.powers))]
 
     @cached_property
     def header(self) -> bytes:
@@ -50,20 +49,13 @@ class Shard:
         return len(self.header) + self.data_bytes
 
 
-def outputs(matrix: Matrix) -> tuple[Entry, Entry]:
-    """What a matrix becomes: U8 [rows, columns / 2] and its scales, U8 [rows, columns / 32]."""
-    rows, columns = matrix.rows, matrix.columns
-    scale = matrix.name + "_scale"
-    return Entry(matrix.name, "U8", (rows, columns // 2)), Entry(scale, "U8", (rows, columns // GROUP))
-
-
-def plan(checkpoint: Checkpoint, matrices: Sequence[Matrix], limit: int) -> list[Shard]:
+def plan(checkpoint: Checkpoint, targets: Sequence[Target], limit: int) -> list[Shard]:
     """Files of at most ``limit`` bytes of tensors, or one tensor; those of a layer stay together."""
-    sources = {matrix.source for matrix in matrices}
+    sources = {matrix.source for target in targets for matrix in target.matrices}
     gone = sources | {source + "_scale_inv" for source in sources}
     copies = [entry for name, entry in checkpoint.tensors.items() if name not in gone]
-    items: list[Entry | Matrix] = sorted([*copies, *matrices], key=lambda item: natural(item.name))
-    groups: list[list[Entry | Matrix]] = [[]]
+    items: list[Entry | Target] = sorted([*copies, *targets], key=lambda item: natural(item.name))
+    groups: list[list[Entry | Target]] = [[]]
     size = 0
     for item in items:
         need = _bytes(item)
@@ -79,15 +71,14 @@ def plan(checkpoint: Checkpoint, matrices: Sequence[Matrix], limit: int) -> list
     ]
 
 
-def _bytes(item: Entry | Matrix) -> int:
-    return item.nbytes if isinstance(item, Entry) else sum(entry.nbytes for entry in outputs(item))
+def _bytes(item: Entry | Target) -> int:
+    return item.nbytes if isinstance(item, Entry) else item.codes.nbytes + item.powers.nbytes
 
 
-def _shard(name: str, items: Iterable[Entry | Matrix]) -> Shard:
-    items = list(items)
+def _shard(name: str, items: Sequence[Entry | Target]) -> Shard:
     # The widest dtypes first, so that each tensor begins at a multiple of its element's size.
     copies = sorted((i for i in items if isinstance(i, Entry)), key=lambda entry: -BITS[entry.dtype])
-    return Shard(name, tuple(copies), tuple(i for i in items if isinstance(i, Matrix)))
+    return Shard(name, tuple(copies), tuple(i for i in items if isinstance(i, Target)))
 
 
 def index(shards: Sequence[Shard], metadata: dict[str, object]) -> bytes:
@@ -102,25 +93,33 @@ def index(shards: Sequence[Shard], metadata: dict[str, object]) -> bytes:
 
 
 def config(source: dict[str, object], shards: Sequence[Shard]) -> bytes:
-    """config.json with the words that say where MXFP4 is. Matrices that are floats as before are named, since
-    ``quant_method: fp8`` says of all others that they are FP8."""
-    known = source.get("quantization_config")
-    if isinstance(known, dict):
-        quantisation = dict(known)
+    """config.json with the words that say where MXFP4 is."""
+    if source.get("model_type") == "gpt_oss":
+        quantisation: dict[str, object] = {"quant_method": "mxfp4", "modules_to_not_convert": _GPT_OSS}
     else:
-        plain = [
-            entry.name.removesuffix(".weight")
-            for shard in shards
-            for entry in shard.copies
-            if len(entry.shape) > 1 and entry.name.endswith(".weight")
-        ]
-        quantisation = {
-            "quant_method": "fp8",
-            "fmt": "e4m3",
-            "activation_scheme": "dynamic",
-            "weight_block_size": [128, 128],
-            "ignored_layers": sorted(plain, key=natural),
-        }
-    quantisation |= {"store_dtype": "mxfp4", "mxfp4_block_size": GROUP}
+        known = source.get("quantization_config")
+        quantisation = dict(known) if isinstance(known, dict) else _as_mimo(shards)
+        quantisation |= {"store_dtype": "mxfp4", "mxfp4_block_size": GROUP}
     content = {**source, "quantization_config": quantisation}
     return json.dumps(content, indent=2, ensure_ascii=False).encode() + b"\n"
+
+
+_GPT_OSS = ["model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens", "lm_head"]
+
+
+def _as_mimo(shards: Sequence[Shard]) -> dict[str, object]:
+    """Matrices that are floats as before are named: ``quant_method: fp8`` says of all others that they are
+    FP8."""
+    plain = [
+        entry.name.removesuffix(".weight")
+        for shard in shards
+        for entry in shard.copies
+        if len(entry.shape) > 1 and entry.name.endswith(".weight")
+    ]
+    return {
+        "quant_method": "fp8",
+        "fmt": "e4m3",
+        "activation_scheme": "dynamic",
+        "weight_block_size": [128, 128],
+        "ignored_layers": sorted(plain, key=natural),
+    }

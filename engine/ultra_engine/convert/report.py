@@ -8,7 +8,7 @@ from rich.table import Table
 
 from .mxfp4 import Loss
 
-_PROJECTIONS = ("gate", "up", "down")
+_PROJECTIONS = ("gate", "up", "gate_up", "down")
 
 
 class Losses:
@@ -47,17 +47,18 @@ class Losses:
 
     def table(self) -> Table:
         """A row for each layer: relative RMS and largest error of gate, up and down."""
-        table = Table(box=None, pad_edge=False)
-        table.add_column("layer", justify="right")
-        table.add_column("")
-        for name in _PROJECTIONS:
-            table.add_column(f"{name} rms", justify="right", no_wrap=True)
-            table.add_column("largest", justify="right", no_wrap=True)
         lines: dict[tuple[int, str], dict[str, Loss]] = {}
         for (layer, role, projection), loss in self._sorted():
             lines.setdefault((layer, role), {})[projection] = loss
+        projections = [name for name in _PROJECTIONS if any(name in found for found in lines.values())]
+        table = Table(box=None, pad_edge=False)
+        table.add_column("layer", justify="right")
+        table.add_column("")
+        for name in projections:
+            table.add_column(f"{name} rms", justify="right", no_wrap=True)
+            table.add_column("largest", justify="right", no_wrap=True)
         for (layer, role), found in lines.items():
-            cells = [cell for name in _PROJECTIONS for cell in _cells(found.get(name))]
+            cells = [cell for name in projections for cell in _cells(found.get(name))]
             table.add_row(str(layer), role, *cells)
         return table
 

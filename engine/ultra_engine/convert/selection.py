@@ -1,9 +1,13 @@
 """Which tensors of a checkpoint become MXFP4, by their names, and how the matrices lie in them.
 
 Experts are stored one by one (``mlp.experts.3.gate_proj.weight`` [rows, columns]), or fused as transformers 5
-has them in memory: ``mlp.experts.gate_up_proj`` [experts, 2 * wide, hidden] with the gate's rows before those
-of up, ``mlp.experts.down_proj`` [experts, hidden, wide]; in gpt-oss both transposed, and gate and up
-alternate. Whatever the form, the result is one by one.
+has them in memory: ``mlp.experts.gate_up_proj`` [experts, 2 * wide, hidden] with the gate's rows before
+those of up, ``mlp.experts.down_proj`` [experts, hidden, wide]. Either way they are one by one afterwards, as in
+MiMo's checkpoints.
+
+gpt-oss has both transposed, and gate and up alternate. Nobody reads it in MiMo's form, so it takes that of
+its published checkpoints: ``gate_up_proj_blocks`` uint8 [experts, rows, columns / 32, 16] and
+``gate_up_proj_scales``.
 """
 
 from __future__ import annotations
@@ -46,28 +50,16 @@ _FLOATS = ("BF16", "F16", "F32")
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """One matrix [rows, columns] to be quantised: ``name`` is what it is called afterwards, ``source`` the
-    tensor that it is, or is a part of."""
+    """One matrix [rows, columns]: the tensor ``source``, or a part of it."""
 
-    name: str
-    layer: int
-    projection: str
-    """"gate", "up" or "down"."""
-    role: Role
     source: str
     rows: int
     columns: int
     expert: int | None = None
     """Which of the first dimension of a fused tensor."""
     first: int = 0
-    step: int = 1
-    """Its rows are those from ``first`` on, every ``step``-th."""
+    """The row of the fused tensor that it begins with."""
     transposed: bool = False
-
-    @property
-    def label(self) -> str:
-        """The matrices of a layer that are reported together."""
-        return f"{self.layer}.{self.role}.{self.projection}"
 
     def read(self, checkpoint: Checkpoint) -> torch.Tensor:
         """The weights; of FP8 ones, their values as float32, which is what the format says they are."""
@@ -76,8 +68,29 @@ class Matrix:
             scales = self.source + "_scale_inv"
             return _from_fp8(whole, checkpoint.tensor(scales)) if scales in checkpoint.tensors else whole
         whole = checkpoint.rows(self.source, self.expert, self.expert + 1)[0]
-        whole = whole.T if self.transposed else whole
-        return whole[self.first : self.first + self.rows * self.step : self.step]
+        return (whole.T if self.transposed else whole)[self.first : self.first + self.rows]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What some matrices become: two tensors, first the codes of all of them, then all their powers."""
+
+    layer: int
+    projection: str
+    """"gate", "up", "gate_up" or "down"."""
+    role: Role
+    codes: Entry
+    powers: Entry
+    matrices: tuple[Matrix, ...]
+
+    @property
+    def name(self) -> str:
+        return self.codes.name
+
+    @property
+    def label(self) -> str:
+        """Those of a layer with the same label are reported together."""
+        return f"{self.layer}.{self.role}.{self.projection}"
 
 
 def _from_fp8(codes: torch.Tensor, scales: torch.Tensor) -> torch.Tensor:
@@ -85,8 +98,8 @@ def _from_fp8(codes: torch.Tensor, scales: torch.Tensor) -> torch.Tensor:
     return codes.float() * wide[:, : codes.shape[1]]
 
 
-def select(checkpoint: Checkpoint, formats: Mapping[str, str]) -> list[Matrix]:
-    """The matrices that ``formats`` (role -> "mxfp4") asks for, in the order of layers and experts.
+def select(checkpoint: Checkpoint, formats: Mapping[str, str]) -> list[Target]:
+    """What ``formats`` (role -> "mxfp4") asks for, in the order of layers and experts.
 
     Raises `ConversionError` for a role that stays as it is or that the model does not have,
     `UnsupportedModel` for tensors that cannot be quantised.
@@ -101,14 +114,13 @@ def select(checkpoint: Checkpoint, formats: Mapping[str, str]) -> list[Matrix]:
             "say what is to be quantised: --experts mxfp4, or --mlp mxfp4 for a dense model"
         )
     _check_method(checkpoint)
-    alternate = checkpoint.config.get("model_type") == "gpt_oss"
-    found: list[Matrix] = []
-    for entry in checkpoint.tensors.values():
-        found += _matrices(checkpoint, entry, alternate, formats)
+    found = [
+        target for entry in checkpoint.tensors.values() for target in _targets(checkpoint, entry, formats)
+    ]
     for role in formats:
-        if not any(matrix.role == role for matrix in found):
+        if not any(target.role == role for target in found):
             raise ConversionError(f"{checkpoint.path}: {_ABSENT[role]}")
-    return sorted(found, key=lambda matrix: natural(matrix.name))
+    return sorted(found, key=lambda target: natural(target.name))
 
 
 _ABSENT = {
@@ -136,10 +148,8 @@ def _check_method(checkpoint: Checkpoint) -> None:
         )
 
 
-def _matrices(
-    checkpoint: Checkpoint, entry: Entry, alternate: bool, roles: Container[str]
-) -> Iterator[Matrix]:
-    """The matrices in a tensor that are to be quantised; none for all other tensors."""
+def _targets(checkpoint: Checkpoint, entry: Entry, roles: Container[str]) -> Iterator[Target]:
+    """What a tensor is to become; nothing for all that stays as it is."""
     name = entry.name
     if "mtp" in name.split("."):
         return  # the layers that guess several tokens ahead have no experts, and are not run here
@@ -150,29 +160,42 @@ def _matrices(
     if match := _ONE.fullmatch(name):
         yield _single(checkpoint, entry, "experts", match[2], match[4])
     elif match := _FUSED.fullmatch(name):
-        yield from _fused(checkpoint, entry, match, alternate)
+        yield from _fused(checkpoint, entry, match)
     elif not name.endswith(("_bias", ".bias", "_scale_inv")):
         _refuse(checkpoint, entry, "is no form of an expert that is known here")
 
 
-def _single(checkpoint: Checkpoint, entry: Entry, role: Role, layer: str, projection: str) -> Matrix:
+def _single(checkpoint: Checkpoint, entry: Entry, role: Role, layer: str, projection: str) -> Target:
     if len(entry.shape) != 2:
         _refuse(checkpoint, entry, f"is {list(entry.shape)}, not a matrix")
     if entry.dtype == "F8_E4M3":
         _check_scales(checkpoint, entry)
     elif entry.dtype not in _FLOATS:
         _refuse(checkpoint, entry, f"is {entry.dtype}, which is not rounded again")
-    rows, columns = entry.shape
-    _check_size(checkpoint, entry, rows, columns)
-    return Matrix(entry.name, int(layer), projection, role, entry.name, rows, columns)
+    _check_size(checkpoint, entry, *entry.shape)
+    return _one(entry.name, int(layer), projection, role, Matrix(entry.name, *entry.shape))
 
 
-def _fused(checkpoint: Checkpoint, entry: Entry, match: re.Match[str], alternate: bool) -> Iterator[Matrix]:
+def _one(name: str, layer: int, projection: str, role: Role, matrix: Matrix) -> Target:
+    """A matrix in MiMo's form."""
+    codes = Entry(name, "U8", (matrix.rows, matrix.columns // 2))
+    powers = Entry(name + "_scale", "U8", (matrix.rows, matrix.columns // GROUP))
+    return Target(layer, projection, role, codes, powers, (matrix,))
+
+
+def _fused(checkpoint: Checkpoint, entry: Entry, match: re.Match[str]) -> Iterator[Target]:
     if len(entry.shape) != 3 or entry.dtype not in _FLOATS:
         _refuse(checkpoint, entry, f"is {entry.dtype} {list(entry.shape)}, not floats of three dimensions")
     experts, rows, columns = entry.shape
-    if alternate:
+    layer = int(match[2])
+    if checkpoint.config.get("model_type") == "gpt_oss":
         rows, columns = columns, rows
+        _check_size(checkpoint, entry, rows, columns)
+        matrices = tuple(Matrix(entry.name, rows, columns, e, transposed=True) for e in range(experts))
+        codes = Entry(entry.name + "_blocks", "U8", (experts, rows, columns // GROUP, GROUP // 2))
+        powers = Entry(entry.name + "_scales", "U8", (experts, rows, columns // GROUP))
+        yield Target(layer, match[3], "experts", codes, powers, matrices)
+        return
     names: Sequence[str] = ("gate", "up") if match[3] == "gate_up" else ("down",)
     if rows % len(names):
         _refuse(checkpoint, entry, f"has {rows} rows, which are not gate and up")
@@ -180,10 +203,9 @@ def _fused(checkpoint: Checkpoint, entry: Entry, match: re.Match[str], alternate
     _check_size(checkpoint, entry, each, columns)
     for expert in range(experts):
         for number, projection in enumerate(names):
-            first, step = (number, len(names)) if alternate else (number * each, 1)
+            matrix = Matrix(entry.name, each, columns, expert, number * each)
             name = f"{match[1]}.experts.{expert}.{projection}_proj.weight"
-            place = expert, first, step, alternate
-            yield Matrix(name, int(match[2]), projection, "experts", entry.name, each, columns, *place)
+            yield _one(name, layer, projection, "experts", matrix)
 
 
 def _check_scales(checkpoint: Checkpoint, entry: Entry) -> None:
