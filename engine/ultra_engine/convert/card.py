@@ -47,8 +47,8 @@ _MIMO = """\
 The layout is that of MiMo's MXFP4 checkpoints: `*.weight` uint8 [rows, columns / 2], `*.weight_scale` uint8
 [rows, columns / 32], and `"store_dtype": "mxfp4"` in `config.json`."""
 _GPT_OSS = """\
-The layout is that of the published gpt-oss checkpoints: `*_blocks` uint8 [experts, rows, columns / 32, 16] and
-`*_scales` uint8 [experts, rows, columns / 32]."""
+The layout is that of the published gpt-oss checkpoints: `*_blocks` uint8 [experts, rows, columns / 32, 16]
+and `*_scales` uint8 [experts, rows, columns / 32]."""
 
 _METHODS = {
     "mse": "The power of a group is the one with the least squared error.",
@@ -57,8 +57,8 @@ _METHODS = {
 
 _DENSE = """
 
-The MLPs of this model are dense: every token uses all of them, so rounding costs more quality than it does in a
-mixture of experts."""
+The MLPs of this model are dense: every token uses all of them, so rounding costs more quality than it does in
+a mixture of experts."""
 
 
 def card(

@@ -2,8 +2,8 @@
 
 Experts are stored one by one (``mlp.experts.3.gate_proj.weight`` [rows, columns]), or fused as transformers 5
 has them in memory: ``mlp.experts.gate_up_proj`` [experts, 2 * wide, hidden] with the gate's rows before
-those of up, ``mlp.experts.down_proj`` [experts, hidden, wide]. Either way they are one by one afterwards, as in
-MiMo's checkpoints.
+those of up, ``mlp.experts.down_proj`` [experts, hidden, wide]. Either way they are one by one afterwards,
+as in MiMo's checkpoints.
 
 gpt-oss has both transposed, and gate and up alternate. Nobody reads it in MiMo's form, so it takes that of
 its published checkpoints: ``gate_up_proj_blocks`` uint8 [experts, rows, columns / 32, 16] and
