@@ -16,6 +16,9 @@ from .shard import BITS, Entry, Shard
 
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 
+RELEASE_BYTES = 256 << 20
+"""After so many bytes of tensors their pages are given back; who still uses a view reads them again."""
+
 _DTYPES = {
     "F64": torch.float64,
     "F32": torch.float32,
@@ -49,6 +52,7 @@ class Checkpoint:
     ) -> None:
         self.path, self.config, self.index_metadata = path, config, index_metadata
         self._shards = shards
+        self._read = 0
         self._places = dict(_places(shards))
         self.tensors: Mapping[str, Entry] = {
             name: shard.tensors[name] for name, shard in self._places.items()
@@ -123,6 +127,10 @@ class Checkpoint:
     def _view(self, entry: Entry, start: int, stop: int) -> torch.Tensor:
         if entry.dtype not in _DTYPES:
             raise UnsupportedModel(f"{self.file(entry.name)}: tensor {shown(entry.name)} is {entry.dtype}")
+        self._read += stop - start
+        if self._read > RELEASE_BYTES:
+            self.release()  # what was read before: whoever reads many tensors has a bounded part in memory
+            self._read = stop - start
         data = self._places[entry.name].data(entry.name, start, stop)
         if data.ctypes.data % (BITS[entry.dtype] // 8):
             data = data.copy()  # the format promises no alignment, PyTorch expects it

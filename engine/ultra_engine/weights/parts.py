@@ -24,6 +24,11 @@ class Part(Protocol):
     @property
     def rows(self) -> int: ...
 
+    @property
+    def tensors(self) -> tuple[str, ...]:
+        """The tensors that it reads."""
+        ...
+
     def read(self, checkpoint: Checkpoint, rows: range, columns: range) -> torch.Tensor:
         """uint8 [len(rows), bytes of len(columns)]; a view of the file where that is possible."""
         ...
@@ -55,6 +60,10 @@ class PlainRows:
     rows: int
     source: Strided
 
+    @property
+    def tensors(self) -> tuple[str, ...]:
+        return (self.source.name,)
+
     def read(self, checkpoint: Checkpoint, rows: range, columns: range) -> torch.Tensor:
         return self.source.read(checkpoint, rows, columns).contiguous().view(torch.uint8)
 
@@ -66,6 +75,10 @@ class Mxfp4Rows:
     rows: int
     values: Strided
     scales: Strided
+
+    @property
+    def tensors(self) -> tuple[str, ...]:
+        return self.values.name, self.scales.name
 
     def read(self, checkpoint: Checkpoint, rows: range, columns: range) -> torch.Tensor:
         groups = range(columns.start // MXFP4.block, columns.stop // MXFP4.block)
@@ -82,6 +95,10 @@ class GridRows:
     codes: Strided
     scales: Strided
     phase: int = 0
+
+    @property
+    def tensors(self) -> tuple[str, ...]:
+        return self.codes.name, self.scales.name
 
     def read(self, checkpoint: Checkpoint, rows: range, columns: range) -> torch.Tensor:
         first, last = ((row + self.phase) // SQUARE for row in (rows.start, rows.stop - 1))

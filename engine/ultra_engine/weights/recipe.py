@@ -7,9 +7,11 @@ config asks for, and raises `ModelFileError`, naming file and tensor, where they
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from itertools import accumulate
 from math import prod
 
 import torch
@@ -54,6 +56,11 @@ class Recipe:
     def __post_init__(self) -> None:
         assert sum(part.rows for part in self.parts) == self.rows and self.rows % self.experts == 0
 
+    @property
+    def tensors(self) -> frozenset[str]:
+        """The tensors that it reads."""
+        return frozenset(name for part in self.parts for name in part.tensors)
+
     def read(self, checkpoint: Checkpoint) -> Packed:
         """The packed weight: a view of the file where it is one run of rows stored as they are, else new."""
         return self._cut(checkpoint, [range(self.rows)], range(self.columns))
@@ -84,7 +91,7 @@ class Recipe:
         )
 
     def _cut(self, checkpoint: Checkpoint, wanted: Sequence[range], columns: range) -> Packed:
-        found = [(part, rows) for some in wanted for part, rows in self._overlaps(some)]
+        found = list(self._pieces(wanted))
         if len(found) == 1:
             part, rows = found[0]
             return Packed(self.format, part.read(checkpoint, rows, columns))
@@ -96,15 +103,17 @@ class Recipe:
             at += len(rows)
         return Packed(self.format, out)
 
-    def _overlaps(self, wanted: range) -> list[tuple[Part, range]]:
+    def _pieces(self, wanted: Sequence[range]) -> Iterator[tuple[Part, range]]:
         """The parts that have some of the rows, and which of theirs."""
-        found, at = [], 0
-        for part in self.parts:
-            first, last = max(wanted.start, at), min(wanted.stop, at + part.rows)
-            if first < last:
-                found.append((part, range(first - at, last - at)))
-            at += part.rows
-        return found
+        ends = list(accumulate(part.rows for part in self.parts))
+        for rows in wanted:
+            at = rows.start
+            while at < rows.stop:
+                index = bisect_right(ends, at)
+                part, end = self.parts[index], min(ends[index], rows.stop)
+                begin = ends[index] - part.rows
+                yield part, range(at - begin, end - begin)
+                at = end
 
 
 # --- one tensor -------------------------------------------------------------------------------------

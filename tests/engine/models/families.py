@@ -1,4 +1,4 @@
-"""Tiny checkpoints of every family that transformers has, written by transformers itself, and both sides' logits."""
+"""Tiny checkpoints of the families that transformers has, written by it, and the logits of both sides."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ from ultra_kernels.checks import check
 from ultra_kernels.cpu.executor import CpuExecutor
 from ultra_kernels.reference import ReferenceExecutor
 from ultra_kernels.step import Executor, Sizes, Step
+
+CLOSE = 1e-5
+"""How far two sides in float32 may be `apart`."""
 
 VOCAB, LAYERS, WINDOW, CONTEXT, BLOCKS = 97, 4, 24, 512, 24
 

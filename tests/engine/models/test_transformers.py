@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 from engine.models import families
-from engine.models.families import FAMILIES, WINDOW, apart, cpu, executor, ours, prompt, save, theirs
+from engine.models.families import CLOSE, FAMILIES, WINDOW, apart, cpu, executor, ours, prompt, save, theirs
 
-CLOSE = 1e-5
 PROMPT = prompt(300)
 
 _LLAMA3 = {"rope_type": "llama3", "rope_theta": 5e4, "factor": 8.0, "low_freq_factor": 1.0}
