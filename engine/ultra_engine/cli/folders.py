@@ -23,12 +23,17 @@ def folder_of(name: str) -> Path:
         return local
     if local.exists():
         raise ModelFileError(local, "is a file: give the folder of a safetensors model")
-    if _REPO.fullmatch(name) is None or ".." in name:
+    if not is_repo(name):
         raise UnknownModel(f"no model {name!r}: give the folder of a safetensors model, or org/name")
     found = cached(name)
     if found is None:
         raise DownloadError(f"{name} is neither a folder nor in the cache: ultra models pull {name}")
     return found
+
+
+def is_repo(name: str) -> bool:
+    """Whether it reads as ``org/name``."""
+    return _REPO.fullmatch(name) is not None and ".." not in name
 
 
 def cached(repo: str) -> Path | None:
