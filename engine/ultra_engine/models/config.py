@@ -144,7 +144,7 @@ class ModelConfig:
 
     @property
     def active_parameters(self) -> int:
-        """Those that one token meets: of the experts, the chosen ones."""
+        """Those that one token meets: of the experts, the chosen ones. The embedding table counts whole."""
         idle = 0
         for layer in self.layers:
             if isinstance(layer.mlp, Mixture):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from ..errors import UnsupportedModel
 from ..weights.checkpoint import Checkpoint
 from ..weights.gguf_cursor import shown
-from ..weights.parts import Strided
 from ..weights.recipe import Recipe, fp8_kv, matrix, plain, stack
 from . import gpt_oss, mimo_v2
 from .config import Attention, Mixture, ModelConfig
@@ -44,7 +43,7 @@ def unused(config: ModelConfig, checkpoint: Checkpoint, used: Mapping[str, Recip
 
     Raises `UnsupportedModel` for one that would change the results: a bias where the family has none.
     """
-    rest = checkpoint.tensors.keys() - {name for recipe in used.values() for name in _sources(recipe)}
+    rest = checkpoint.tensors.keys() - {name for recipe in used.values() for name in recipe.tensors}
     counts: dict[str, int] = {}
     for name in sorted(rest):
         why = _why_unused(name, config)
@@ -74,13 +73,6 @@ def _why_unused(name: str, config: ModelConfig) -> str | None:
 def _layer_number(words: str) -> int:
     parts = words.split(".")
     return int(parts[1]) if len(parts) > 2 and parts[0] == "layers" and parts[1].isdecimal() else -1
-
-
-def _sources(recipe: Recipe) -> Iterator[str]:
-    for part in recipe.parts:
-        for field in part.__slots__:  # type: ignore[attr-defined]
-            if isinstance(source := getattr(part, field), Strided):
-                yield source.name
 
 
 class _Layer:

@@ -136,6 +136,8 @@ class Settings:
         dims = int(head_dim * partial)
         if not 0 < dims <= head_dim or dims % 2:
             self.fail("partial_rotary_factor", partial, f"one that rotates an even part of {head_dim}")
+        if theta <= 1:
+            self.fail("rope_theta", theta, "above 1")
         scaling = self._scaling(inner)
         if scaling.kind == "yarn" and dims != head_dim:
             self.refuse("YaRN on a part of the head; supported: on all of it")
@@ -143,7 +145,7 @@ class Settings:
 
     def _scaling(self, inner: Settings) -> Scaling:
         kind = inner.value("rope_type", "type") or "default"
-        if kind not in KINDS:
+        if not isinstance(kind, str) or kind not in KINDS:
             self.refuse(f"RoPE scaling {_short(kind)}; supported: {', '.join(KINDS)}")
         if kind == "default":
             return Scaling()

@@ -12,6 +12,8 @@ import torch
 import transformers
 from ultra_engine.models import ModelConfig, lower, read_config, recipes
 from ultra_engine.weights.checkpoint import Checkpoint
+from ultra_engine.weights.gguf import GGUFFile
+from ultra_engine.weights.load import checkpoint_weights, load_weights
 from ultra_kernels.checks import check
 from ultra_kernels.cpu.executor import CpuExecutor
 from ultra_kernels.reference import ReferenceExecutor
@@ -120,12 +122,21 @@ def executor(
         config = change(read_config(checkpoint))
         program = lower(config, tiles)
         check(program)
-        weights = {name: recipe.read(checkpoint) for name, recipe in recipes(config, checkpoint).items()}
+        weights = checkpoint_weights(checkpoint, recipes(config, checkpoint), program)
         made = make(program, weights, Sizes(CONTEXT, BLOCKS))
         try:
             yield made
         finally:
             made.close()
+
+
+@contextmanager
+def gguf_executor(path: Path) -> Iterator[Executor]:
+    """The same of a GGUF file, on the reference executor."""
+    with GGUFFile.open(path) as file:
+        program = lower(read_config(file))
+        check(program)
+        yield ReferenceExecutor(program, load_weights(file, program), Sizes(CONTEXT, BLOCKS))
 
 
 def cpu(*arguments: Any) -> CpuExecutor:
