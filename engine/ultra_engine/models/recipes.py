@@ -53,7 +53,11 @@ def unused(config: ModelConfig, checkpoint: Checkpoint, used: Mapping[str, Recip
                 "are supported, and leaving it out would change the results"
             )
         counts[why] = counts.get(why, 0) + 1
-    return tuple(f"{count} tensors are not used: {why}" for why, count in counts.items() if why)
+    return tuple(
+        f"not used: {count} {'tensor' if count == 1 else 'tensors'}, {why}"
+        for why, count in counts.items()
+        if why
+    )
 
 
 def _why_unused(name: str, config: ModelConfig) -> str | None:
@@ -64,9 +68,9 @@ def _why_unused(name: str, config: ModelConfig) -> str | None:
         return "the head is the embedding table"
     words = name.removeprefix("model.")
     if words.startswith("mtp.") or _layer_number(words) >= len(config.layers):
-        return "layers that predict further tokens"
+        return "for predicting further tokens"
     if words.startswith(_OTHER_SENSES):
-        return "images and sound"
+        return "for images and sound"
     return None
 
 

@@ -132,6 +132,7 @@ WRONG: dict[str, tuple[str, dict[str, Any], str]] = {
     "scaling": ("qwen3", {"rope_scaling": {"rope_type": "longrope", "factor": 2.0}}, "'longrope'; supported"),
     "scaling by nothing": ("qwen3", {"rope_scaling": {"type": "linear"}}, "factor is None"),
     "scaling of a kind": ("qwen3", {"rope_scaling": {"type": ["yarn"], "factor": 2.0}}, "supported: default"),
+    "a theta that does not turn": ("qwen3", {"rope_theta": 1}, "rope_theta is 1.0, not above 1"),
     "no object": ("qwen3", {"rope_scaling": "yarn"}, "rope_scaling is 'yarn', not an object"),
     "partial YaRN": (
         "qwen3",
@@ -159,17 +160,17 @@ def test_what_cannot_be_is_told_in_a_line(case: str) -> None:
     assert "model/config.json" in str(error.value) and "\n" not in str(error.value)
 
 
-_JUNK = st.one_of(
+_SCALAR = st.one_of(
     st.none(),
     st.booleans(),
     st.integers(-2, 2**70),
     st.floats(allow_nan=True),
     st.text(max_size=8),
     st.lists(st.one_of(st.integers(-1, 3), st.text(max_size=3)), max_size=80),
-    st.dictionaries(
-        st.sampled_from(["type", "rope_type", "factor", "rope_theta", "quant_method"]), st.none()
-    ),
 )
+_NAMES = ["type", "rope_type", "factor", "rope_theta", "quant_method", "original_max_position_embeddings"]
+_KINDS = st.sampled_from(["yarn", "llama3", "linear", "fp8", "mxfp4", 0.0, 1, 2.0])
+_JUNK = _SCALAR | st.dictionaries(st.sampled_from(_NAMES), _KINDS | _SCALAR)
 
 
 @given(st.sampled_from(sorted(published.ALL)), st.data())
@@ -209,7 +210,7 @@ def test_a_tied_model_that_brings_a_head_does_not_use_it(tmp_path: Path) -> None
     }
     save_file(tensors, tmp_path / "model.safetensors")
     with Checkpoint.open(tmp_path) as checkpoint:
-        assert read_config(checkpoint).notes == ("1 tensors are not used: the head is the embedding table",)
+        assert read_config(checkpoint).notes == ("not used: 1 tensor, the head is the embedding table",)
     with executor(tmp_path) as got:
         assert apart(ours(got, ids), theirs(model, ids)) <= CLOSE
 

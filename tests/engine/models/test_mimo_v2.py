@@ -116,8 +116,8 @@ def test_what_predicts_further_tokens_or_sees_is_left_out_and_told(tmp_path: Pat
     with Checkpoint.open(folder) as checkpoint:
         notes = read_config(checkpoint).notes
     assert notes == (
-        "3 tensors are not used: images and sound",
-        "3 tensors are not used: layers that predict further tokens",
+        "not used: 3 tensors, for images and sound",
+        "not used: 3 tensors, for predicting further tokens",
     )
 
 
