@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from ..weights.gguf_cursor import shown
 from ..weights.shard import BITS, Entry
 from ..weights.summary import bytes_text
 from . import card, layout
-from .journal import REPORT, Journal, fingerprint
+from .journal import REPORT, Journal, Note, fingerprint
 from .layout import Shard
 from .mxfp4 import Encoded, Loss, NotFinite, Scale, encode
 from .report import Losses
@@ -152,25 +153,25 @@ class Conversion:
             )
 
     def _write(self, journal: Journal, tick: Tick) -> Result:
-        parts, done, resumed = [], 0, 0
+        notes: dict[str, Note] = {}
+        done = resumed = 0
         for shard in self.shards:
-            known = journal.losses(shard)
-            if known is None:
-                known = self._shard(journal, shard, lambda n, start=done: tick(start + n))  # type: ignore[misc]
+            note = journal.note(shard)
+            if note is None:
+                note = self._shard(journal, shard, lambda n, start=done: tick(start + n))  # type: ignore[misc]
             else:
                 resumed += 1
-            parts.append(known)
+            notes[shard.name] = note
             done += shard.bytes
             tick(done)
-        losses = Losses(parts)
-        self._finish(journal, losses)
+        losses = Losses(note.losses for note in notes.values())
+        self._finish(journal, losses, {name: note.sha256 for name, note in notes.items()})
         return self._result(losses, resumed)
 
-    def _shard(self, journal: Journal, shard: Shard, tick: Tick) -> dict[str, list[float]]:
-        """Write one file; what rounding cost in it."""
-        found: dict[str, list[float]] = {}
+    def _shard(self, journal: Journal, shard: Shard, tick: Tick) -> Note:
+        """Write one file."""
 
-        def fill(file: BinaryIO) -> None:
+        def fill(file: BinaryIO) -> Note:
             losses = Losses()
             out = _Out(file, self._checkpoint, tick)
             out.write(memoryview(shard.header))
@@ -178,10 +179,9 @@ class Conversion:
                 out.write(_raw(self._checkpoint, entry))
             for target in shard.targets:
                 losses.add(target.label, self._target(target, out))
-            found.update(losses.plain())
+            return Note(losses.plain(), out.sha256)
 
-        journal.finish(shard, found, fill)
-        return found
+        return journal.finish(shard, fill)
 
     def _target(self, target: Target, out: _Out) -> Loss:
         loss, powers = Loss(), []
@@ -204,7 +204,7 @@ class Conversion:
                 f"tensor {shown(matrix.source)}{which}: {error}, so it cannot be quantised",
             ) from None
 
-    def _finish(self, journal: Journal, losses: Losses) -> None:
+    def _finish(self, journal: Journal, losses: Losses, sums: Mapping[str, str]) -> None:
         """The files that make a checkpoint of the weights; the index comes last."""
         for name in self._files:
             journal.copy(self.source / name, Path(card.SOURCE_CARD) if name == Path(card.NAME) else name)
@@ -217,6 +217,7 @@ class Conversion:
             "formats": self._formats,
             "scale": self._scale,
             "bytes": {"before": self.before, "after": self.bytes},
+            "sha256": dict(sums),
             "relative_rms": round(losses.total.relative_rms, 8),
             "layers": losses.rows(),
             "sums": losses.plain(),
@@ -236,10 +237,17 @@ class _Out:
     def __init__(self, file: BinaryIO, checkpoint: Checkpoint, tick: Tick) -> None:
         self._file, self._checkpoint, self._tick = file, checkpoint, tick
         self._done = self._since = 0
+        self._digest = hashlib.sha256()
+
+    @property
+    def sha256(self) -> str:
+        return self._digest.hexdigest()
 
     def write(self, data: memoryview) -> None:
         for start in range(0, len(data), _WRITE):
-            written = self._file.write(data[start : start + _WRITE])
+            part = data[start : start + _WRITE]
+            written = self._file.write(part)
+            self._digest.update(part)
             self._done += written
             self._since += written
             self._tick(self._done)

@@ -1,7 +1,7 @@
 """The folder that a conversion writes to: whose it is, which files are finished, and that each is whole.
 
-``.ultra-convert/`` in it has what was converted with which options (``job``), one JSON for each finished file
-(what rounding cost in it), and a lock. It goes when everything is done; what is half written there is removed
+``.ultra-convert/`` in it has what was converted with which options (``job``), a note on each finished file
+(its sum, and what rounding cost in it), and a lock. It goes when everything is done; what is half written there is removed
 and made again by the next run.
 """
 
@@ -13,6 +13,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
@@ -30,6 +31,14 @@ PARTIAL = ".partial"
 def fingerprint(job: Mapping[str, object]) -> str:
     """One word for a model and options, however they are ordered."""
     return hashlib.sha256(json.dumps(job, sort_keys=True).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A finished file: what rounding cost in it (`report.Losses.plain`), and its sum."""
+
+    losses: dict[str, list[float]]
+    sha256: str
 
 
 class Journal:
@@ -72,23 +81,23 @@ class Journal:
     def __exit__(self, *exc: object) -> None:
         self._lock.release()
 
-    def losses(self, shard: Shard) -> dict[str, list[float]] | None:
+    def note(self, shard: Shard) -> Note | None:
         """What was noted of a file; None if it is not finished."""
         try:
             if (self.folder / shard.name).stat().st_size != shard.bytes:
                 return None
             found = json.loads((self._state / f"{shard.name}.json").read_bytes())
-        except (OSError, ValueError):
+            return Note(found["losses"], found["sha256"])
+        except (OSError, ValueError, KeyError, TypeError):
             return None
-        return found if isinstance(found, dict) else None
 
-    def finish(
-        self, shard: Shard, losses: Mapping[str, list[float]], fill: Callable[[BinaryIO], None]
-    ) -> None:
+    def finish(self, shard: Shard, fill: Callable[[BinaryIO], Note]) -> Note:
         """Have ``fill`` write a file; it gets its name when it is on the disk whole."""
         with _whole(self.folder / shard.name) as file:
-            fill(file)
-            self.write(self._state / f"{shard.name}.json", json.dumps(losses).encode())
+            note = fill(file)
+            content = {"losses": note.losses, "sha256": note.sha256}
+            self.write(self._state / f"{shard.name}.json", json.dumps(content).encode())
+        return note
 
     def write(self, path: Path, content: bytes) -> None:
         """A small file, whole or not at all."""

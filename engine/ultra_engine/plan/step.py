@@ -2,8 +2,8 @@
 
 A step of a block of T rows reads every dense weight once, and of each mixture the experts that any row chose:
 where rows choose k of E independently, ``E * (1 - (1 - k/E)^T)`` of them. Where a row has a part s of the
-experts of the row before and chooses the rest afresh, T rows choose like one of k and T - 1 of ``(1 - s) * k``.
-KV is read once for all rows. What is computed, and what ranks tell each other, comes on top.
+experts of the row before and chooses the rest afresh, T rows choose like one of k and T - 1 of
+``(1 - s) * k``. KV is read once for all rows. What is computed, and what ranks tell each other, comes on top.
 """
 
 from __future__ import annotations

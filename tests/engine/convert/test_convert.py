@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -130,6 +131,8 @@ def test_what_lies_beside_the_weights(moe: Path, tmp_path: Path) -> None:
     )
     assert index["metadata"]["save_format"] == "mxfp4"
     assert index["metadata"]["total_size"] == sum(t.nbytes for t in tensors(tmp_path / "out").values())
+    report = json.loads(found["conversion.json"])
+    assert report["sha256"] == {name: hashlib.sha256(found[name]).hexdigest() for name in shards}
     assert result.after == sum(len(found[name]) for name in shards) < result.before
 
 
