@@ -41,7 +41,7 @@ def cached(repo: str) -> Path | None:
     ours = cache.models_dir() / repo.replace("/", "--")
     if (ours / "config.json").is_file():
         return ours
-    from huggingface_hub import try_to_load_from_cache
+    from huggingface_hub import constants, try_to_load_from_cache
 
-    found = try_to_load_from_cache(repo, "config.json")
+    found = try_to_load_from_cache(repo, "config.json", cache_dir=constants.HF_HUB_CACHE)
     return Path(found).parent if isinstance(found, str) else None

@@ -1,8 +1,8 @@
 """The folder that a conversion writes to: whose it is, which files are finished, and that each is whole.
 
 ``.ultra-convert/`` in it has what was converted with which options (``job``), a note on each finished file
-(its sum, and what rounding cost in it), and a lock. It goes when everything is done; what is half written there is removed
-and made again by the next run.
+(its sum, and what rounding cost in it), and a lock. It goes when everything is done; what is half written is
+removed and made again by the next run.
 """
 
 from __future__ import annotations
