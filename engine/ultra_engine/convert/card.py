@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .. import __version__
 from ..weights.summary import bytes_text
-from .mxfp4 import Loss, Scale
+
+if TYPE_CHECKING:  # cards are read where torch is not loaded
+    from .mxfp4 import Loss, Scale
 
 NAME, SOURCE_CARD = "README.md", "README.source.md"
 

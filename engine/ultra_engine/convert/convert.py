@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import torch
+from ultra_kernels.cpu.processors import default_threads
 
 from .. import __version__
 from ..errors import ConversionError, ModelFileError
@@ -31,8 +34,8 @@ SHARD_BYTES = 5_000_000_000
 _WRITE = 16 << 20
 """Bytes that are copied between two reports of progress."""
 
-_RELEASE = 1 << 30
-"""Bytes of the source that may stay mapped before its pages are given back."""
+_RELEASE = 1 << 28
+"""Bytes that are written before the pages of the source that were read for them are given back."""
 
 _NOT_COPIED = {".safetensors", ".bin", ".pth", ".pt", ".gguf", ".onnx", ".h5", ".msgpack", ".ckpt"}
 """Other forms of the weights."""
@@ -81,6 +84,7 @@ class Conversion:
             self.close()
             raise
         self._files = sorted(_other_files(source))
+        self._pool: Executor | None = None
         self._mark = fingerprint(self._job(shard_bytes))
 
     @property
@@ -105,7 +109,7 @@ class Conversion:
             if journal.finished():
                 return self._result(_recorded(self.folder / REPORT), resumed=len(self.shards))
             self._check_room()
-            with journal:
+            with journal, _own_threads() as self._pool:
                 return self._write(journal, tick)
         except OSError as error:
             reason = error.strerror or str(error)
@@ -196,7 +200,7 @@ class Conversion:
 
     def _encode(self, matrix: Matrix) -> Encoded:
         try:
-            return encode(matrix.read(self._checkpoint), self._scale)
+            return encode(matrix.read(self._checkpoint), self._scale, self._pool)
         except NotFinite as error:
             which = "" if matrix.expert is None else f" (expert {matrix.expert})"
             raise ModelFileError(
@@ -229,6 +233,19 @@ class Conversion:
 
     def _result(self, losses: Losses, resumed: int) -> Result:
         return Result(self.folder, losses, self.before, self.bytes, resumed)
+
+
+@contextmanager
+def _own_threads() -> Iterator[Executor]:
+    """A thread for each processor, PyTorch using no others: its own wait for each other by spinning, which is
+    many times slower where another process has a processor."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with ThreadPoolExecutor(default_threads(), thread_name_prefix="ultra-convert") as pool:
+            yield pool
+    finally:
+        torch.set_num_threads(before)
 
 
 class _Out:

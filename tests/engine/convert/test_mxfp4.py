@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
 import pytest
@@ -178,7 +179,9 @@ def test_mse_never_loses_more_than_max() -> None:
 def test_rows_do_not_depend_on_each_other(dtype: torch.dtype) -> None:
     """Also across the steps in which large matrices are done."""
     weights = torch.randn(40, 32 * 640, generator=torch.Generator().manual_seed(1)).to(dtype)
-    whole = encode(weights)
+    with ThreadPoolExecutor(3) as pool:
+        whole = encode(weights, pool=pool)
+    assert whole.loss == encode(weights).loss
     for at in (0, 24, 25, 26, 39):
         alone = encode(weights[at : at + 1])
         assert torch.equal(alone.weight[0], whole.weight[at]) and torch.equal(alone.scale[0], whole.scale[at])
