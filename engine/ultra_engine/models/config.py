@@ -156,8 +156,7 @@ class ModelConfig:
         """Every weight of the program by its canonical name; a tied head is not told twice."""
         yield Weight("embed.weight", (self.vocab, self.hidden), Role.EMBEDDING)
         for index, layer in enumerate(self.layers):
-            yield from _attention(layer.attention, f"layers.{index}.", self.hidden)
-            yield from _mlp(layer.mlp, f"layers.{index}.", self.hidden)
+            yield from layer_weights(layer, f"layers.{index}.", self.hidden)
         yield Weight("norm.weight", (self.hidden,), Role.NORM)
         if not self.tied:
             yield Weight("head.weight", (self.vocab, self.hidden), Role.HEAD)
@@ -172,6 +171,12 @@ def _with_window(layer: Layer, keys: int) -> Layer:
     if not layer.attention.window:
         return layer
     return replace(layer, attention=replace(layer.attention, window=keys))
+
+
+def layer_weights(layer: Layer, prefix: str, hidden: int) -> Iterator[Weight]:
+    """Those of one layer, its norms included."""
+    yield from _attention(layer.attention, prefix, hidden)
+    yield from _mlp(layer.mlp, prefix, hidden)
 
 
 def _attention(a: Attention, prefix: str, hidden: int) -> Iterator[Weight]:

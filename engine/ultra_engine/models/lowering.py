@@ -56,7 +56,7 @@ class _Lowering:
 
     def inv_freq(self, rope: Rope) -> int:
         number = self.ropes.setdefault(rope.inv_freq.tobytes(), len(self.ropes))
-        return self.b.constant(f"inv_freq.{number}", rope.inv_freq)
+        return self.b.constant(f"inv_freq.{number}" if number else "inv_freq", rope.inv_freq)
 
     def attention(self, layer: int, a: Attention) -> None:
         b, prefix = self.b, f"layers.{layer}."

@@ -116,11 +116,12 @@ def _mixture(settings: Settings) -> Mixture:
     )
 
 
-def fused(config: ModelConfig, checkpoint: Checkpoint, index: int, prefix: str) -> dict[str, Recipe]:
+def fused(
+    config: ModelConfig, checkpoint: Checkpoint, attention: Attention, prefix: str
+) -> dict[str, Recipe]:
     """q, k and v of a layer out of ``qkv_proj``, which is a chunk after the other, each with its share of the
     three. There are as many chunks as ranks wrote the file: ``tp_size`` of the index, else the KV heads of a
     full layer."""
-    attention = config.layers[index].attention
     full = next((layer.attention for layer in config.layers if not layer.attention.window), attention)
     given = checkpoint.index_metadata.get("tp_size", full.kv_heads)
     chunks = int(given) if str(given).isdecimal() else 0

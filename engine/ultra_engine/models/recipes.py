@@ -9,7 +9,7 @@ from ..weights.checkpoint import Checkpoint
 from ..weights.gguf_cursor import shown
 from ..weights.recipe import Recipe, fp8_kv, matrix, plain, stack
 from . import gpt_oss, mimo_v2
-from .config import Attention, Mixture, ModelConfig
+from .config import Attention, Layer, Mixture, ModelConfig
 
 _GLOBAL = {"embed.weight": "model.embed_tokens.weight", "norm.weight": "model.norm.weight"}
 _GLOBAL |= {"head.weight": "lm_head.weight"}
@@ -32,9 +32,9 @@ def recipes(config: ModelConfig, checkpoint: Checkpoint) -> dict[str, Recipe]:
         for name, shape in ((w.name, w.shape) for w in config.weights())
         if name in _GLOBAL
     }
-    for index in range(len(config.layers)):
-        own = _Layer(config, checkpoint, index)
-        found |= {f"layers.{index}.{name}": recipe for name, recipe in own.recipes().items()}
+    for index, layer in enumerate(config.layers):
+        own = LayerRecipes(checkpoint, layer, f"model.layers.{index}.", config.hidden, config)
+        found |= {f"layers.{index}.{name}": recipe for name, recipe in own.all().items()}
     return {weight.name: found[weight.name] for weight in config.weights()}
 
 
@@ -79,14 +79,19 @@ def _layer_number(words: str) -> int:
     return int(parts[1]) if len(parts) > 2 and parts[0] == "layers" and parts[1].isdecimal() else -1
 
 
-class _Layer:
-    def __init__(self, config: ModelConfig, checkpoint: Checkpoint, index: int) -> None:
-        self.config, self.checkpoint, self.index = config, checkpoint, index
-        self.layer = config.layers[index]
-        self.prefix = f"model.layers.{index}."
+class LayerRecipes:
+    """Of one layer, whose tensors' names begin with ``prefix``; ``model`` is what it is a layer of."""
 
-    def recipes(self) -> dict[str, Recipe]:
-        hidden, found = self.config.hidden, self.attention(self.layer.attention)
+    def __init__(
+        self, checkpoint: Checkpoint, layer: Layer, prefix: str, hidden: int, model: ModelConfig | None = None
+    ) -> None:
+        self.checkpoint, self.layer, self.prefix, self.hidden = checkpoint, layer, prefix, hidden
+        self.model = model
+        self.is_gpt_oss = model is not None and model.family == gpt_oss.FAMILY
+
+    def all(self) -> dict[str, Recipe]:
+        """By the end of the canonical name: "q.weight"."""
+        hidden, found = self.hidden, self.attention(self.layer.attention)
         found |= {f"{name}.weight": self.vector(_NORMS[name], hidden) for name in ("attn_norm", "mlp_norm")}
         mlp = self.layer.mlp
         if isinstance(mlp, Mixture):
@@ -105,10 +110,10 @@ class _Layer:
         return matrix(self.checkpoint, f"{self.prefix}{name}.weight", rows, columns)
 
     def attention(self, a: Attention) -> dict[str, Recipe]:
-        hidden, own = self.config.hidden, "self_attn."
+        hidden, own = self.hidden, "self_attn."
         rows = {"q": a.heads * a.head_dim, "k": a.kv_heads * a.head_dim, "v": a.kv_heads * a.value_dim}
-        if self.has(own + "qkv_proj.weight"):
-            found = mimo_v2.fused(self.config, self.checkpoint, self.index, self.prefix + own)
+        if self.model and self.has(own + "qkv_proj.weight"):
+            found = mimo_v2.fused(self.model, self.checkpoint, a, self.prefix + own)
         else:
             found = {f"{n}.weight": self.matrix(f"{own}{n}_proj", rows[n], hidden) for n in "q"}
             found |= self.keys_and_values(a, rows)
@@ -128,13 +133,13 @@ class _Layer:
         k, v = (f"{self.prefix}self_attn.{name}_proj.weight" for name in "kv")
         if self.checkpoint.entry(k).dtype == "F8_E4M3":
             dims = a.head_dim, a.value_dim
-            pair = fp8_kv(self.checkpoint, (k, v), a.kv_heads, dims, self.config.hidden)
+            pair = fp8_kv(self.checkpoint, (k, v), a.kv_heads, dims, self.hidden)
             return dict(zip(("k.weight", "v.weight"), pair, strict=True))
-        return {f"{n}.weight": self.matrix(f"self_attn.{n}_proj", rows[n], self.config.hidden) for n in "kv"}
+        return {f"{n}.weight": self.matrix(f"self_attn.{n}_proj", rows[n], self.hidden) for n in "kv"}
 
     def router(self, m: Mixture) -> dict[str, Recipe]:
-        name = "mlp.router" if self.config.family == gpt_oss.FAMILY else "mlp.gate"
-        shape = (m.experts, self.config.hidden)
+        name = "mlp.router" if self.is_gpt_oss else "mlp.gate"
+        shape = (m.experts, self.hidden)
         found = {"router.weight": plain(self.checkpoint, f"{self.prefix}{name}.weight", shape)}
         if m.router_bias:
             found["router.bias"] = self.vector(name, m.experts, ".bias")
@@ -144,8 +149,8 @@ class _Layer:
 
     def experts(self, m: Mixture) -> dict[str, Recipe]:
         """Each expert's matrices for themselves, or all in one as transformers 5 has them in memory."""
-        hidden, own = self.config.hidden, f"{self.prefix}mlp.experts."
-        if self.config.family == gpt_oss.FAMILY:
+        hidden, own = self.hidden, f"{self.prefix}mlp.experts."
+        if self.is_gpt_oss:
             return gpt_oss.experts(self.checkpoint, own, m, hidden)
         shapes = {"gate": (m.wide, hidden), "up": (m.wide, hidden), "down": (hidden, m.wide)}
         if own + "gate_up_proj" in self.checkpoint.tensors:

@@ -66,6 +66,11 @@ class Settings:
             self.fail(key, value, f"a list of {kind.__name__}")
         return value
 
+    def over(self, other: Settings) -> Settings:
+        """These settings where they speak, ``other`` where they do not."""
+        spoken = {key: value for key, value in self._values.items() if value is not None}
+        return Settings(self.path, {**other._values, **spoken})
+
     def part(self, key: str) -> Settings:
         """The settings inside one: none where it is absent."""
         value = self.value(key)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,9 @@ import torch
 from ..errors import ModelFileError, UnsupportedModel
 from .borrow import borrow
 from .gguf_cursor import shown
+from .index import INDEX, SINGLE, read_index, single_file
 from .json_file import read_object
 from .shard import BITS, Entry, Shard
-
-SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 
 RELEASE_BYTES = 256 << 20
 """After so many bytes of tensors their pages are given back; who still uses a view reads them again."""
@@ -52,7 +52,7 @@ class Checkpoint:
     ) -> None:
         self.path, self.config, self.index_metadata = path, config, index_metadata
         self._shards = shards
-        self._read = 0
+        self._read, self._lock = 0, threading.Lock()
         self._places = dict(_places(shards))
         self.tensors: Mapping[str, Entry] = {
             name: shard.tensors[name] for name, shard in self._places.items()
@@ -63,18 +63,20 @@ class Checkpoint:
         """Map every file and read its header. Raises `ModelFileError` for any fault in them."""
         path = Path(path)
         config = read_object(path / "config.json")
-        index = read_object(path / INDEX) if _indexed(path) else None
-        listed = None if index is None else _weight_map(path / INDEX, index.get("weight_map"))
-        metadata = {} if index is None else index.get("metadata", {})
-        if not isinstance(metadata, dict):
-            raise ModelFileError(path / INDEX, "metadata is not an object")
+        names = [file.name for file in path.glob("*.safetensors*")]
+        single = single_file(names)
+        if single is None and INDEX not in names:
+            count = sum(name.endswith(".safetensors") for name in names)
+            there = f"there are {count} safetensors files, but" if count else "there are no weights:"
+            raise ModelFileError(path, f"{there} neither {SINGLE} nor {INDEX}")
+        index = read_index(path / INDEX) if single is None else None
         shards: dict[str, Shard] = {}
         try:
-            for name in sorted(set(listed.values())) if listed is not None else [_single(path)]:
+            for name in index.files if index is not None else [str(single)]:
                 shards[name] = Shard(_inside(path, name))
-            found = cls(path, config, metadata, shards)
-            if listed is not None:
-                found._check_index(listed)
+            found = cls(path, config, index.metadata if index is not None else {}, shards)
+            if index is not None:
+                found._check_index(index.weight_map)
         except BaseException:
             for shard in shards.values():
                 shard.close()
@@ -127,14 +129,20 @@ class Checkpoint:
     def _view(self, entry: Entry, start: int, stop: int) -> torch.Tensor:
         if entry.dtype not in _DTYPES:
             raise UnsupportedModel(f"{self.file(entry.name)}: tensor {shown(entry.name)} is {entry.dtype}")
-        self._read += stop - start
-        if self._read > RELEASE_BYTES:
-            self.release()  # what was read before: whoever reads many tensors has a bounded part in memory
-            self._read = stop - start
+        self._count(stop - start)
         data = self._places[entry.name].data(entry.name, start, stop)
         if data.ctypes.data % (BITS[entry.dtype] // 8):
             data = data.copy()  # the format promises no alignment, PyTorch expects it
         return borrow(data).view(_DTYPES[entry.dtype])
+
+    def _count(self, more: int) -> None:
+        """Give back what was read before, now and then: who reads many tensors has few pages in memory."""
+        with self._lock:
+            self._read += more
+            if self._read <= RELEASE_BYTES:
+                return
+            self._read = more
+        self.release()
 
     def release(self) -> None:
         """Give back the memory of the pages read so far; they are read again when they are touched."""
@@ -151,33 +159,6 @@ class Checkpoint:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
-
-
-def _indexed(path: Path) -> bool:
-    return not (path / SINGLE).exists() and (path / INDEX).exists()
-
-
-def _single(path: Path) -> str:
-    """The file of a checkpoint without an index."""
-    if (path / SINGLE).exists():
-        return SINGLE
-    found = sorted(file.name for file in path.glob("*.safetensors"))
-    if len(found) == 1:
-        return found[0]
-    reason = f"there are {len(found)} safetensors files but no {INDEX}" if found else "there are no weights"
-    raise ModelFileError(path, f"{reason}: neither {SINGLE} nor {INDEX}")
-
-
-def _weight_map(path: Path, value: Any) -> dict[str, str]:
-    """The index's tensors and files; a file is a name in the same folder, nothing else."""
-    if not isinstance(value, dict) or not value:
-        raise ModelFileError(path, "weight_map is not an object of tensors and files")
-    for name, file in value.items():
-        if not isinstance(file, str) or not file.endswith(".safetensors") or set(file) & set("/\\:\0"):
-            raise ModelFileError(
-                path, f"tensor {shown(name)} is said to be in {shown(str(file))}, which is no file beside it"
-            )
-    return value
 
 
 def _inside(path: Path, name: str) -> Path:

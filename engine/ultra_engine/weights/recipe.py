@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import Enum
 from itertools import accumulate
 from math import prod
 
+import numpy as np
 import torch
+from ultra_kernels.cpu.processors import default_threads
 from ultra_kernels.formats import FORMATS, Format
 from ultra_kernels.packing import FP8, MXFP4, SQUARE
 from ultra_kernels.step import Packed
@@ -28,6 +31,9 @@ PLAIN = {"BF16": FORMATS["bf16"], "F16": FORMATS["f16"], "F32": FORMATS["f32"]}
 """Stored dtypes that are weights as they are."""
 
 ALL = slice(None)
+
+MAX_READERS = 16
+"""Threads that read the parts of one weight."""
 
 
 class Axis(Enum):
@@ -96,12 +102,18 @@ class Recipe:
             part, rows = found[0]
             return Packed(self.format, part.read(checkpoint, rows, columns))
         total = sum(len(rows) for _, rows in found)
-        out = torch.empty(total, self.format.row_bytes(len(columns)), dtype=torch.uint8)
-        at = 0
-        for part, rows in found:  # one part at a time: that is all the memory above the result
-            out[at : at + len(rows)] = part.read(checkpoint, rows, columns)
-            at += len(rows)
-        return Packed(self.format, out)
+        out = np.empty((total, self.format.row_bytes(len(columns))), dtype=np.uint8)
+        ends = list(accumulate(len(rows) for _, rows in found))
+
+        def fill(piece: tuple[Part, range], end: int) -> None:
+            part, rows = piece
+            out[end - len(rows) : end] = part.read(checkpoint, rows, columns).numpy()
+
+        # A part for each thread is all the memory above the result.
+        with ThreadPoolExecutor(min(len(found), MAX_READERS, default_threads()), "ultra-read") as pool:
+            for _ in pool.map(fill, found, ends):
+                pass
+        return Packed(self.format, torch.from_numpy(out))
 
     def _pieces(self, wanted: Sequence[range]) -> Iterator[tuple[Part, range]]:
         """The parts that have some of the rows, and which of theirs."""

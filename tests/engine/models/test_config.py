@@ -179,7 +179,7 @@ def test_no_config_crashes(family: str, data: st.DataObject) -> None:
     for key in data.draw(st.lists(st.sampled_from(sorted(values)), min_size=1, max_size=3)):
         value = data.draw(_JUNK)
         inner = values[key]
-        if isinstance(inner, dict) and data.draw(st.booleans()):
+        if isinstance(inner, dict) and inner and data.draw(st.booleans()):
             values[key] = inner | {data.draw(st.sampled_from(sorted(inner))): value}
         else:
             values[key] = value
