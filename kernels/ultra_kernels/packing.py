@@ -40,7 +40,8 @@ def mxfp4_from_pairs(weight: Tensor, scale: Tensor) -> Packed:
         raise ValueError(
             f"MXFP4 weight {_size(weight)} does not match its scale {_size(scale)}: 16 bytes a scale"
         )
-    first, second = np.moveaxis(weight.contiguous().numpy().view("<u8").reshape(rows, groups, 2), -1, 0)
+    words = np.ascontiguousarray(weight.numpy()).view("<u8").reshape(rows, groups, 2)
+    first, second = words[..., 0], words[..., 1]
     # Sixteen bytes with the columns of the first half in the low nibbles: even columns, then odd ones.
     values = np.empty((rows, groups, 8, 2), dtype=np.uint8)
     values[..., 0] = _bytes(first & _LOW | (second & _LOW) << _NIBBLE)

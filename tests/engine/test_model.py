@@ -59,6 +59,14 @@ def test_a_folder_without_a_tokenizer(qwen2: Path, tmp_path: Path) -> None:
         Model.load(folder, executor="reference")
 
 
+@pytest.mark.parametrize("name", ["config", "tokenizer", "tokenizer_config", "generation_config"])
+def test_a_file_that_nests_too_deep(qwen2: Path, tmp_path: Path, name: str) -> None:
+    folder = tiny_safetensors.write(tmp_path / "x", qwen2)
+    (folder / f"{name}.json").write_text('{"a":' * 100_000)
+    with pytest.raises(ModelFileError, match=f"{name}.json: it nests too deep"):
+        Model.load(folder, executor="reference")
+
+
 def test_a_folder_of_another_kind(qwen2: Path, tmp_path: Path) -> None:
     folder = tiny_safetensors.write(tmp_path / "x", qwen2)
     (folder / "config.json").write_text('{"model_type": "mamba"}')

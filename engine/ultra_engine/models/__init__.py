@@ -83,7 +83,7 @@ def _from_gguf(file: GGUFFile) -> ModelConfig:
 
 
 def _unknown(path: str | Path, kind: str, families: Mapping[str, object]) -> str:
-    return f"{path} is a {kind!r} model; supported families: {', '.join(sorted(families))}"
+    return f"{path} is a {kind[:60]!r} model; supported families: {', '.join(sorted(families))}"
 
 
 __all__ = ["FAMILIES", "ModelConfig", "config_from_json", "gguf_name", "lower", "read_config", "recipes"]

@@ -14,6 +14,14 @@ from .basics import MAX_CONTEXT, MAX_EXPERTS, MAX_HEADS, MAX_LAYERS, MAX_WIDTH, 
 from .config import Rope
 from .rope import KINDS, Scaling, rope
 
+_USUAL = {
+    "rope.scaling.attn_factor": 1.0,
+    "rope.scaling.yarn_attn_factor": 1.0,
+    "rope.scaling.yarn_ext_factor": 1.0,
+    "rope.scaling.yarn_log_multiplier": 0.0,
+}
+"""What YaRN in GGUF may have otherwise, though no model of our families does."""
+
 
 class Metadata:
     """Typed access to ``<architecture>.*`` keys; a missing or absurd value is a `ModelFileError`."""
@@ -95,13 +103,17 @@ class Metadata:
         factor = self.number("rope.scaling.factor")
         if kind != "yarn":
             return Scaling(kind, factor)
-        scaling = Scaling(kind, factor, self.number("rope.scaling.original_context_length"))
+        for key, usual in _USUAL.items():
+            value = self._values.get(self._prefix + key, usual)
+            if value != usual:
+                raise UnsupportedModel(f"{self._file.path}: {key} {value!r}; supported: {usual}")
+        context, plain = self.integer("context_length", top=MAX_CONTEXT), Scaling()
         return Scaling(
             kind,
             factor,
-            scaling.original,
-            beta_fast=self.number("rope.scaling.yarn_beta_fast", scaling.beta_fast),
-            beta_slow=self.number("rope.scaling.yarn_beta_slow", scaling.beta_slow),
+            self.number("rope.scaling.original_context_length", context),
+            beta_fast=self.number("rope.scaling.yarn_beta_fast", plain.beta_fast),
+            beta_slow=self.number("rope.scaling.yarn_beta_slow", plain.beta_slow),
             truncate=truncate,
         )
 

@@ -82,7 +82,7 @@ class Settings:
         raise ModelFileError(self.path, f"{key} is {_short(value)}, not {wanted}")
 
     def refuse(self, what: str) -> NoReturn:
-        raise UnsupportedModel(f"{self.path}: {what}")
+        raise UnsupportedModel(f"{self.path}: {what[:200]}")
 
     def basics(self) -> Basics:
         """The sizes that all families spell alike. Raises `UnsupportedModel` for an activation but SiLU."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
 import torch
 from ultra_kernels.packing import FP8, MXFP4, SQUARE, fp8_from_rows, mxfp4_from_pairs
 
@@ -65,7 +66,11 @@ class PlainRows:
         return (self.source.name,)
 
     def read(self, checkpoint: Checkpoint, rows: range, columns: range) -> torch.Tensor:
-        return self.source.read(checkpoint, rows, columns).contiguous().view(torch.uint8)
+        view = self.source.read(checkpoint, rows, columns)
+        if not view.is_contiguous():  # NumPy copies on the thread that calls, and knows no bfloat16
+            integers = view.view(torch.int16 if view.element_size() == 2 else torch.int32)
+            view = torch.from_numpy(np.ascontiguousarray(integers.numpy()))
+        return view.view(torch.uint8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +108,6 @@ class GridRows:
     def read(self, checkpoint: Checkpoint, rows: range, columns: range) -> torch.Tensor:
         first, last = ((row + self.phase) // SQUARE for row in (rows.start, rows.stop - 1))
         across = range(columns.start // FP8.block, columns.stop // FP8.block)
-        grid = self.scales.read(checkpoint, range(first, last + 1), across).float()
-        scales = grid[(torch.arange(rows.start, rows.stop) + self.phase) // SQUARE - first]
-        return fp8_from_rows(self.codes.read(checkpoint, rows, columns), scales).data
+        grid = self.scales.read(checkpoint, range(first, last + 1), across).float().numpy()
+        scales = grid[(np.arange(rows.start, rows.stop) + self.phase) // SQUARE - first]
+        return fp8_from_rows(self.codes.read(checkpoint, rows, columns), torch.from_numpy(scales)).data

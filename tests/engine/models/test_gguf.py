@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +21,23 @@ CHANGES: dict[str, dict[str, Any]] = {"qwen3_moe": {"mlp_only_layers": []}}
 IDS = prompt(150)
 
 
-def write(path: Path, model: Any, *, leave_out: str = "", extra: str = "", mxfp4: bool = False) -> Path:
+def write(
+    path: Path,
+    model: Any,
+    *,
+    leave_out: str = "",
+    extra: str = "",
+    mxfp4: bool = False,
+    numbers: Mapping[str, float] = {},
+) -> Path:
     """``model`` of transformers as a GGUF file, as llama.cpp's converter writes it. ``mxfp4`` stores experts'
-    matrices so, and gives the model what they then are."""
+    matrices so, and gives the model what they then are; ``numbers`` are more metadata."""
     config = model.config
     architecture = ARCHITECTURES[config.model_type]
     out = gguf.GGUFWriter(path, architecture)
     _metadata(out, config)
+    for key, number in numbers.items():
+        out.add_float32(f"{architecture}.{key}", number)
     for name, tensor in _tensors(model, architecture).items():
         if name == leave_out:
             continue
@@ -63,6 +74,7 @@ def _metadata(out: gguf.GGUFWriter, config: Any) -> None:
         out.add_expert_feed_forward_length(wide)
     if config.model_type == "gpt_oss":
         out.add_sliding_window(config.sliding_window)
+    if config.rope_parameters["rope_type"] == "yarn":
         out.add_rope_scaling_type(gguf.RopeScalingType.YARN)
         out.add_rope_scaling_factor(config.rope_parameters["factor"])
         out.add_rope_scaling_orig_ctx_len(config.rope_parameters["original_max_position_embeddings"])
@@ -151,6 +163,18 @@ def test_a_tensor_too_many_or_too_few(tmp_path: Path) -> None:
     with pytest.raises(ModelFileError, match=r"there is no tensor blk\.2\.attn_sinks\.weight"):
         with gguf_executor(path):
             pass
+
+
+def test_yarn_where_the_file_says_how_fast(tmp_path: Path) -> None:
+    yarn = {"rope_type": "yarn", "rope_theta": 1e4, "factor": 4.0, "original_max_position_embeddings": 128}
+    yarn |= {"beta_fast": 20.0, "beta_slow": 2.0}
+    model = save("qwen3", tmp_path, changes={"rope_parameters": yarn})
+    speeds = {"rope.scaling.yarn_beta_fast": 20.0, "rope.scaling.yarn_beta_slow": 2.0}
+    with gguf_executor(write(tmp_path / "m.gguf", model, numbers=speeds)) as made:
+        assert apart(ours(made, IDS), theirs(model, IDS)) <= CLOSE
+    odd = write(tmp_path / "o.gguf", model, numbers={"rope.scaling.attn_factor": 1.5})
+    with GGUFFile.open(odd) as file, pytest.raises(UnsupportedModel, match=r"attn_factor 1\.5; supported: 1"):
+        read_config(file)
 
 
 def test_every_family_with_a_gguf_architecture_is_tested() -> None:

@@ -82,9 +82,10 @@ def test_bfloat16_weights_are_taken_as_they_are(tmp_path: Path) -> None:
         assert apart(ours(made, PROMPT), theirs(model, PROMPT)) <= CLOSE
 
 
-def test_a_changed_number_is_noticed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("family", ["qwen2", "qwen3_moe", "gpt_oss", "mimo_v2_flash"])
+def test_a_changed_number_is_noticed(family: str, tmp_path: Path) -> None:
     """What the other tests of this file allow is less than any one weight tensor makes."""
-    model = save("mimo_v2_flash", tmp_path)
+    model = save(family, tmp_path)
     with executor(tmp_path) as made:
         got = ours(made, PROMPT)
     for name, tensor in model.state_dict().items():
