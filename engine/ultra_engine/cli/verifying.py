@@ -43,7 +43,7 @@ def _file(path: Path, right: str | None, size: int | None, quiet: bool) -> Findi
         return Finding(path, False, f"is damaged: {actual:,} bytes, not {size:,}", found)
     if right is not None:
         return Finding(path, False, "is damaged: another sha256", found)
-    known = cache.stamped(path)
+    known = cache.noted(path)
     broken = _broken(path)
     if broken is not None:
         return Finding(path, False, f"is damaged: {broken}", found)
@@ -92,7 +92,7 @@ def _sums(folder: Path, quiet: bool) -> Iterator[Finding]:
     for path in sorted(folder.rglob("*.safetensors")):
         target = path.resolve()
         right = noted.get(path.name) if path.parent == folder else None
-        right = right or cache.stamped(path)
+        right = right or cache.noted(path)
         if right is None and _SHA256.fullmatch(target.name):
             right = target.name
         if right is None:

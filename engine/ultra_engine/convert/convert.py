@@ -17,8 +17,9 @@ from ultra_kernels.cpu.processors import default_threads
 from .. import __version__
 from ..errors import ConversionError, ModelFileError
 from ..weights import cache
-from ..weights.checkpoint import INDEX, Checkpoint
+from ..weights.checkpoint import Checkpoint
 from ..weights.gguf_cursor import shown
+from ..weights.index import INDEX
 from ..weights.shard import BITS, Entry
 from ..weights.summary import bytes_text
 from . import card, layout
@@ -290,13 +291,17 @@ def _raw(checkpoint: Checkpoint, entry: Entry) -> memoryview:
 def _other_files(source: Path) -> list[Path]:
     """What a checkpoint has besides its weights: tokenizer, templates, licence; and whole folders that have a
     config.json, such as a drafter. Relative paths."""
+
+    def passed(path: Path) -> bool:
+        return path.name.startswith(".") or path.suffix == ".verified"  # notes of our cache on its files
+
     found = []
     for path in source.iterdir():
-        if path.name.startswith("."):
+        if passed(path):
             continue
         if path.is_dir():
             if (path / "config.json").is_file():
-                found += [p.relative_to(source) for p in path.rglob("*") if p.is_file()]
+                found += [p.relative_to(source) for p in path.rglob("*") if p.is_file() and not passed(p)]
         elif path.suffix not in _NOT_COPIED and path.name not in ("config.json", INDEX, REPORT):
             found.append(path.relative_to(source))
     return found

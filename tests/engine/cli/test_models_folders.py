@@ -17,6 +17,7 @@ from pty_kit import Terminal
 from tiny_checkpoints import MIXTURE, write
 from ultra_engine.cli import main
 from ultra_engine.convert.convert import Conversion
+from ultra_engine.weights.cache import stamp
 from ultra_sdk.protocol.runtime import RuntimeInfo, write_info
 
 
@@ -139,6 +140,29 @@ def test_verify_finds_what_is_missing(
     assert f"{shard} is damaged: truncated" in error(capsys, "verify", str(folder))
     shard.unlink()
     assert f"{shard} is damaged: no such file" in error(capsys, "verify", str(folder))
+
+
+def test_verify_what_was_pulled(moe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A download leaves the sums of its files, which hold whatever happened to the files since."""
+    folder = tmp_path / "pulled"
+    shutil.copytree(moe, folder)
+    file = folder / "model.safetensors"
+    stamp(file, hashlib.sha256(file.read_bytes()).hexdigest())
+    assert as_json(capsys, "verify", str(folder))["files"][-1]["words"] == "ok"
+    raw = bytearray(file.read_bytes())
+    raw[-1] ^= 1
+    file.write_bytes(raw)
+    assert f"{file} is damaged: another sha256" in error(capsys, "verify", str(folder))
+
+
+def test_verify_a_gguf_file_that_was_pulled(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tiny_gguf.write(tmp_path / "t.gguf", "qwen2")
+    stamp(file, hashlib.sha256(file.read_bytes()).hexdigest())
+    assert ultra("verify", str(file)) == 0 and ": ok, sha256" in capsys.readouterr().out
+    raw = bytearray(file.read_bytes())
+    raw[-1] ^= 1
+    file.write_bytes(raw)
+    assert "another sha256 than when it was downloaded" in error(capsys, "verify", str(file))
 
 
 def test_verify_a_gguf_file_without_a_sum(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

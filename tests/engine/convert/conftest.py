@@ -19,6 +19,8 @@ def moe(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "dflash").mkdir()
     (folder / "dflash" / "config.json").write_text("{}")
     (folder / "dflash" / "model.safetensors").write_bytes(b"a drafter's weights")
+    (folder / "dflash" / ".lock").write_bytes(b"")
+    (folder / "model.safetensors.verified").write_text("{}")
     (folder / "figures").mkdir()
     (folder / "figures" / "plot.png").write_bytes(b"")
     return folder

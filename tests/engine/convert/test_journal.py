@@ -35,7 +35,15 @@ def whole(moe: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, byte
     return contents(folder)
 
 
-@pytest.mark.parametrize("at", [0.02, 0.5, 0.9])
+@pytest.fixture(scope="module")
+def killed(moe: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a run leaves that was killed half way."""
+    folder = tmp_path_factory.mktemp("killed") / "out"
+    assert child(moe, folder, harm="kill", at=200_000).returncode == -9
+    return folder
+
+
+@pytest.mark.parametrize("at", [0.02, 0.9])
 def test_killed_and_resumed_the_bytes_are_the_same(
     moe: Path, tmp_path: Path, whole: dict[str, bytes], at: float
 ) -> None:
@@ -84,9 +92,11 @@ def test_too_little_room_is_seen_before(moe: Path, tmp_path: Path, monkeypatch: 
     assert not (tmp_path / "out").exists()
 
 
-def test_a_damaged_file_is_made_again(moe: Path, tmp_path: Path, whole: dict[str, bytes]) -> None:
+def test_a_damaged_file_is_made_again(
+    moe: Path, tmp_path: Path, whole: dict[str, bytes], killed: Path
+) -> None:
     folder = tmp_path / "out"
-    assert child(moe, folder, harm="kill", at=200_000).returncode == -9
+    shutil.copytree(killed, folder)
     first = folder / next(name for name in whole if name.startswith("model-00001"))
     first.write_bytes(first.read_bytes()[:-1])
     convert(moe, folder, shard_bytes=SHARD)
@@ -120,15 +130,13 @@ def test_a_folder_of_somebody_else(moe: Path, tmp_path: Path) -> None:
     assert contents(other) == {"one.jpg": b"x"}
 
 
-def test_an_unfinished_one_with_other_options(moe: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "out"
-    assert child(moe, folder, harm="kill", at=200_000).returncode == -9
-    left = contents(folder)
+def test_an_unfinished_one_with_other_options(moe: Path, killed: Path) -> None:
+    left = contents(killed)
     with pytest.raises(
         ConversionError, match="unfinished conversion of another model, or with other options"
     ):
-        run(moe, folder, scale="max")
-    assert contents(folder) == left
+        run(moe, killed, scale="max")
+    assert contents(killed) == left
 
 
 def test_one_at_a_time(moe: Path, tmp_path: Path) -> None:
