@@ -31,7 +31,7 @@ def ours() -> Iterator[Held]:
     root = cache.models_dir()
     for folder in sorted(root.iterdir()) if root.is_dir() else []:
         name = folder.name.replace("--", "/")
-        files = sorted(folder.glob("*.gguf")) if folder.is_dir() else []
+        files = [file for file in sorted(folder.glob("*.gguf")) if file.is_file()]
         if (folder / "config.json").is_file():
             yield Held(name, folder, size_of(folder), False)
         for file in files:
@@ -96,6 +96,9 @@ def remove(name: str, folders: list[Path]) -> None:
     from filelock import FileLock, Timeout
 
     for folder in folders:
+        if folder.is_symlink():  # what it leads to is somebody's own
+            folder.unlink()
+            continue
         try:
             with FileLock(folder / ".lock", timeout=0):
                 for path in folder.iterdir():

@@ -73,9 +73,13 @@ class Journal:
             self._lock.acquire(timeout=0)
         except Timeout:
             raise ConversionError(f"{self.folder} is being written by another process") from None
-        self.write(job, self._mark.encode())
-        for half in list(self.folder.rglob(f".*{PARTIAL}")):
-            half.unlink()
+        try:
+            self.write(job, self._mark.encode())
+            for half in list(self.folder.rglob(f".*{PARTIAL}")):
+                half.unlink()
+        except BaseException:
+            self._lock.release()
+            raise
         return self
 
     def __exit__(self, *exc: object) -> None:

@@ -4,11 +4,14 @@ weight is read, so the same model and options always give the same files."""
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from ..errors import UnsupportedModel
 from ..weights.checkpoint import Checkpoint
+from ..weights.gguf_cursor import shown
 from ..weights.shard import BITS, Entry
 from .mxfp4 import GROUP
 from .selection import Target, natural
@@ -50,7 +53,10 @@ class Shard:
 
 
 def plan(checkpoint: Checkpoint, targets: Sequence[Target], limit: int) -> list[Shard]:
-    """Files of at most ``limit`` bytes of tensors, or one tensor; those of a layer stay together."""
+    """Files of at most ``limit`` bytes of tensors, or one tensor; those of a layer stay together.
+
+    Raises `UnsupportedModel` where a tensor would be called as another is.
+    """
     sources = {matrix.source for target in targets for matrix in target.matrices}
     gone = sources | {source + "_scale_inv" for source in sources}
     copies = [entry for name, entry in checkpoint.tensors.items() if name not in gone]
@@ -65,10 +71,14 @@ def plan(checkpoint: Checkpoint, targets: Sequence[Target], limit: int) -> list[
         groups[-1].append(item)
         size += need
     total = len(groups)
-    return [
+    shards = [
         _shard(f"model-{number:05}-of-{total:05}.safetensors", group)
         for number, group in enumerate(groups, start=1)
     ]
+    for name, count in Counter(entry.name for shard in shards for entry in shard.entries).items():
+        if count > 1:
+            raise UnsupportedModel(f"{checkpoint.path}: there would be several tensors {shown(name)}")
+    return shards
 
 
 def _bytes(item: Entry | Target) -> int:

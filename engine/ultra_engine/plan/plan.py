@@ -14,7 +14,7 @@ from ..weights.json_file import read_object
 from . import known
 from .gpus import Node
 from .step import Load, Step, drafter_bytes, drafter_parameters, kv_bytes, step
-from .stored import FP8, HALF, MXFP4, bits
+from .stored import FP8, HALF, MXFP4, bits, check_names
 
 USABLE = 0.92
 """Of a GPU's memory: the rest is for activations, the driver and fragments."""
@@ -59,12 +59,14 @@ class Facts:
         file = path / "config.json" if path.is_dir() else path
         values = read_object(file)
         config = config_from_json(file.absolute(), values)
+        check_names(file, values)
         drafter = file.parent / "dflash" / "config.json"
         given = read_object(drafter) if drafter.is_file() else None
         if given is not None:
             try:
                 drafter_parameters(given)
-            except (KeyError, TypeError, ValueError) as error:
+                int(given.get("block_size") or 1)
+            except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
                 raise ModelFileError(drafter, f"is no drafter's: {error!r}") from None
         return cls(file.absolute().parent.name, values, config, given)
 

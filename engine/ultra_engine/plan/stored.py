@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
+from ..errors import ModelFileError
 from ..models.config import Mixture, ModelConfig, Role, Weight
 
 MXFP4, FP8, HALF, SINGLE = 8 * 17 / 32, 8 + 32 / 128**2, 16.0, 32.0
@@ -46,9 +48,21 @@ def bits(config: ModelConfig, values: Mapping[str, Any]) -> Callable[[Weight], f
     return of
 
 
+_NAMES = ("ignored_layers", "modules_to_not_convert")
+
+
+def check_names(path: Path, values: Mapping[str, Any]) -> None:
+    """Raise `ModelFileError` where the modules that are left alone are not a list of names."""
+    quantised = values.get("quantization_config") or {}
+    for key in _NAMES:
+        names = quantised.get(key)
+        if names is not None and not (isinstance(names, list) and all(isinstance(n, str) for n in names)):
+            raise ModelFileError(path, f"quantization_config.{key} is not a list of names")
+
+
 def _kept(quantised: Mapping[str, Any]) -> Callable[[Weight], bool]:
     """Whether a matrix is one of those that FP8 leaves alone."""
-    names = set(quantised.get("ignored_layers") or quantised.get("modules_to_not_convert") or ())
+    names = set(next((quantised[key] for key in _NAMES if quantised.get(key)), ()))
 
     def kept(weight: Weight) -> bool:
         match = re.fullmatch(r"layers\.(\d+)\.(.+)", weight.name)

@@ -231,6 +231,17 @@ def test_remove_ours(caches: Path, moe: Path, capsys: pytest.CaptureFixture[str]
     assert ultra("remove", "org/mine", "-y") == 0 and "was not downloaded" in capsys.readouterr().err
 
 
+def test_remove_a_link_but_not_what_it_leads_to(
+    caches: Path, moe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    caches.mkdir(parents=True)
+    (caches / "org--mine").symlink_to(moe)
+    (keep(caches, moe, "org--broken") / "gone.gguf").symlink_to(tmp_path / "nothing")
+    assert {"org/mine", "org/broken"} < {row["name"] for row in as_json(capsys, "list")}
+    assert ultra("remove", "org/mine", "--yes") == 0
+    assert not (caches / "org--mine").exists() and (moe / "config.json").is_file()
+
+
 def test_remove_from_the_hubs_cache(tmp_path: Path, moe: Path, capsys: pytest.CaptureFixture[str]) -> None:
     repo = in_the_hub(tmp_path, moe, revisions=2)
     assert ultra("remove", "org/theirs", "--yes") == 0

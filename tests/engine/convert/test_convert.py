@@ -300,6 +300,13 @@ def test_weights_that_cannot_be_quantised(
         convert(source, tmp_path / "out")
 
 
+def test_names_that_would_be_taken_twice(moe: Path, tmp_path: Path) -> None:
+    name = "model.layers.0.mlp.up_proj.weight_scale"
+    source = changed(moe, tmp_path / "source", name, torch.zeros(96, 2))
+    with pytest.raises(UnsupportedModel, match=f"several tensors '{name}'"):
+        convert(source, tmp_path / "out", {"mlp": "mxfp4"})
+
+
 def test_a_fused_expert_that_is_not_finite_is_named(fused: Path, tmp_path: Path) -> None:
     name = "model.layers.1.mlp.experts.down_proj"
     bad = tensors(fused)[name].clone()

@@ -189,9 +189,16 @@ def test_a_drafter_beside_it(tmp_path: Path) -> None:
     file.write_text(json.dumps(known.DRAFTERS["Qwen3-8B"]))
     found = make(Facts.read(folder), parse("H200"), None, None, None)
     assert found.load.block == 16 and found.base.accept == 1
-    file.write_text("{}")
-    with pytest.raises(ModelFileError, match="dflash/config.json: is no drafter's"):
-        Facts.read(folder)
+    good = known.DRAFTERS["Qwen3-8B"]
+    for bad in (
+        {},
+        {**good, "block_size": "x"},
+        {**good, "dflash_config": []},
+        {**good, "num_hidden_layers": []},
+    ):
+        file.write_text(json.dumps(bad))
+        with pytest.raises(ModelFileError, match="dflash/config.json: is no drafter's"):
+            Facts.read(folder)
 
 
 def weights(tmp_path: Path, changes: dict[str, Any]) -> float:
@@ -217,6 +224,13 @@ def test_what_quantisation_says_of_each_role(tmp_path: Path) -> None:
     ours = mxfp4 | {"ignored_layers": names}
     saved = experts * (2 - 17 / 32)
     assert weights(tmp_path, {"quantization_config": ours}) == pytest.approx(plain - saved)
+
+
+@pytest.mark.parametrize("names", [5, {"a": 1}, [1], "x"])
+def test_names_of_modules_that_are_none(tmp_path: Path, names: object) -> None:
+    fp8 = {"quant_method": "fp8", "weight_block_size": [128, 128], "ignored_layers": names}
+    with pytest.raises(ModelFileError, match="ignored_layers is not a list of names"):
+        weights(tmp_path, {"quantization_config": fp8})
 
 
 def test_files_that_are_no_config(tmp_path: Path) -> None:
