@@ -56,7 +56,7 @@ def edited(content: bytes, edits: list[tuple[int, bytes]], within: int) -> bytes
 
 
 @given(file=st.sampled_from(FILES), edits=_EDITS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_a_folder_with_some_bytes_changed(folder: Path, file: str, edits: list[tuple[int, bytes]]) -> None:
     other = folder.with_name("other")
     if not other.exists():
