@@ -67,6 +67,14 @@ def test_a_file_that_nests_too_deep(qwen2: Path, tmp_path: Path, name: str) -> N
         Model.load(folder, executor="reference")
 
 
+def test_a_template_without_end(qwen2: Path, tmp_path: Path) -> None:
+    folder = tiny_safetensors.write(tmp_path / "x", qwen2)
+    with (folder / "chat_template.jinja").open("wb") as file:
+        file.truncate(1 << 30)
+    with pytest.raises(ModelFileError, match="chat_template.jinja: is larger than 4 MiB"):
+        Model.load(folder, executor="reference")
+
+
 def test_a_folder_of_another_kind(qwen2: Path, tmp_path: Path) -> None:
     folder = tiny_safetensors.write(tmp_path / "x", qwen2)
     (folder / "config.json").write_text('{"model_type": "mamba"}')

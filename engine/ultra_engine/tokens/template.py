@@ -8,12 +8,15 @@ from typing import Any
 
 import jinja2
 
-from ..errors import RequestError
+from ..errors import ModelFileError, RequestError
 from ..weights.gguf import GGUFFile
 from .from_directory import read_json, special_text
 from .sandbox import SIZE_LIMIT, Renderer, TemplateLimit, compile_template, start_counting
 
 Messages = Sequence[Mapping[str, Any]]
+
+FILE_LIMIT = 4 << 20
+"""Bytes of a template; the longest real ones have some 20 kB."""
 
 
 class ChatTemplate:
@@ -36,7 +39,8 @@ class ChatTemplate:
 
     @classmethod
     def from_directory(cls, path: str | Path) -> ChatTemplate:
-        """``chat_template.jinja``, or ``chat_template`` in ``tokenizer_config.json``."""
+        """``chat_template.jinja``, or ``chat_template`` in ``tokenizer_config.json``. Raises `ModelFileError`
+        for files that cannot be read."""
         config = read_json(Path(path) / "tokenizer_config.json", {})
         source = config.get("chat_template")
         if isinstance(source, list):  # several, by name
@@ -44,6 +48,8 @@ class ChatTemplate:
             source = named.get("default")
         single = Path(path) / "chat_template.jinja"
         if single.is_file():
+            if single.stat().st_size > FILE_LIMIT:
+                raise ModelFileError(single, f"is larger than {FILE_LIMIT >> 20} MiB")
             source = single.read_text("utf-8", "replace")
         bos, eos = special_text(config, "bos") or "", special_text(config, "eos") or ""
         return cls(source if isinstance(source, str) else None, bos, eos)

@@ -5,8 +5,8 @@
     models/<org>--<name>/dflash/                 a drafter, where the repository has one
     models/<org>--<name>/.partial/<sha256>       what an interrupted download left, to be resumed
 
-Only files that the loader reads are fetched: no code, and no pickles but a drafter's mask embedding, which is
-read without being run.
+Only files that the loader reads are fetched: no code, and of pickles none but a drafter's mask embedding,
+which is read without being run.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..errors import DownloadError, ModelFileError, UnsupportedModel
 from . import cache, hub_files
 from .fetch import DiskFull, disk_error, download
 from .hub_files import HubFile
-from .index import INDEX, read_index, single_file
+from .index import DRAFT_VOCABULARY, INDEX, read_index, single_file
 from .progress import Meter
 from .summary import bytes_text
 
@@ -28,10 +28,10 @@ CONFIG = "config.json"
 _SMALL = (
     *(INDEX, "generation_config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja"),
     *("special_tokens_map.json", "added_tokens.json", "vocab.json", "merges.txt", "tokenizer.model"),
+    *("mask_embedding.pt", DRAFT_VOCABULARY),  # of drafters
 )
 
 DRAFTER = "dflash/"
-_MASK = DRAFTER + "mask_embedding.pt"
 
 Tick = Callable[[int], None]
 
@@ -129,10 +129,9 @@ class _Pull:
             yield self.files[prefix + name]
 
     def _drafter(self) -> Iterator[HubFile]:
-        if DRAFTER + CONFIG not in self.files:
-            return
-        yield from self._model(DRAFTER)
-        yield from (self.files[name] for name in (_MASK, DRAFTER + CONFIG) if name in self.files)
+        if DRAFTER + CONFIG in self.files:
+            yield from self._model(DRAFTER)
+            yield self.files[DRAFTER + CONFIG]
 
     def _fetch(self, file: HubFile, meter: Meter, before: int) -> None:
         """Fetch one file unless it is here; ``before`` bytes of others are done."""

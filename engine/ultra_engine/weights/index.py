@@ -13,6 +13,9 @@ from .json_file import read_object
 
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 
+DRAFT_VOCABULARY = "draft_vocab.safetensors"
+"""Beside the weights of some drafters: the tokens that they draft."""
+
 
 @dataclass(frozen=True, slots=True)
 class Index:
@@ -48,7 +51,7 @@ def single_file(names: Collection[str]) -> str | None:
     As transformers does, one called `SINGLE` comes before an index. One of any other name will do where
     nothing else is there: drafters have it.
     """
-    found = [name for name in names if name.endswith(".safetensors")]
+    found = [name for name in names if name.endswith(".safetensors") and name != DRAFT_VOCABULARY]
     if SINGLE in found:
         return SINGLE
     return found[0] if len(found) == 1 and INDEX not in names else None

@@ -18,10 +18,10 @@ ITEM_LIMIT = 1 << 22
 def read_object(path: Path, limit: int = FILE_LIMIT) -> dict[str, Any]:
     """The JSON object in a file. Raises `ModelFileError`, "no such file" included."""
     try:
+        if not path.is_file():  # a pipe would never end
+            raise ModelFileError(path, "not a file" if path.exists() else "no such file")
         with path.open("rb") as file:
             raw = file.read(limit + 1)
-    except FileNotFoundError:
-        raise ModelFileError(path, "no such file") from None
     except (OSError, ValueError) as error:
         raise ModelFileError(path, f"cannot be read: {getattr(error, 'strerror', None) or error}") from None
     if len(raw) > limit:

@@ -27,9 +27,10 @@ FLOATS = (torch.float32, torch.bfloat16, torch.float16)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MaskEmbedding:
-    """``embedding``, float32 [hidden], takes the place of row ``token`` of the vocabulary in draft inputs."""
+    """``embedding``, float32 [hidden], takes the place of row ``token`` of the vocabulary in draft inputs;
+    ``token`` is None where the file does not say."""
 
-    token: int
+    token: int | None
     embedding: torch.Tensor
 
 
@@ -75,12 +76,12 @@ def _checked(path: Path, found: Any, hidden: int) -> MaskEmbedding:
     def fail(reason: str) -> NoReturn:
         raise ModelFileError(path, reason)
 
-    if not isinstance(found, dict) or "mask_token_id" not in found or "embedding" not in found:
-        fail("is not a dict of mask_token_id and embedding")
-    token, row = found["mask_token_id"], found["embedding"]
+    if not isinstance(found, dict) or "embedding" not in found:
+        fail("is not a dict with an embedding")
+    token, row = found.get("mask_token_id"), found["embedding"]
     if isinstance(token, torch.Tensor) and token.numel() == 1 and token.dtype in (torch.int64, torch.int32):
         token = int(token)
-    if type(token) is not int or not 0 <= token < 1 << 31:
+    if token is not None and (type(token) is not int or not 0 <= token < 1 << 31):
         fail("mask_token_id is not a token")
     if not isinstance(row, torch.Tensor) or row.dtype not in FLOATS or row.layout is not torch.strided:
         fail(

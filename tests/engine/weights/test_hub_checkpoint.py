@@ -105,12 +105,26 @@ def test_a_checkpoint_in_one_file(server: FileServer, files: dict[str, bytes]) -
 
 def test_a_drafter_comes_with_its_model(server: FileServer, files: dict[str, bytes]) -> None:
     drafter = {name: files[name] for name in (*SHARDS, INDEX, "config.json")}
-    drafter |= {"mask_embedding.pt": b"PK", "dflash.py": b"raise SystemExit", "other.pt": b"pickle"}
+    drafter |= {"mask_embedding.pt": b"PK", "draft_vocab.safetensors": b"vocabulary"}
+    drafter |= {"dflash.py": b"raise SystemExit", "other.pt": b"pickle"}
     publish(server, files | {f"dflash/{name}": data for name, data in drafter.items()})
     hub.resolve(REPO)
     assert left() == WHOLE | {"dflash"}
     inside = {p.name for p in (folder() / "dflash").iterdir() if p.suffix != ".verified"}
-    assert inside == {*SHARDS, INDEX, "config.json", "mask_embedding.pt"}
+    assert inside == {*SHARDS, INDEX, "config.json", "mask_embedding.pt", "draft_vocab.safetensors"}
+
+
+def test_a_drafter_by_itself(server: FileServer, files: dict[str, bytes]) -> None:
+    """The one file of weights is found beside that of the vocabulary."""
+    drafter = {"config.json": b"{}", "dflash_draft_model.safetensors": files[SHARDS[0]]}
+    drafter |= {
+        "mask_embedding.pt": b"PK",
+        "draft_vocab.safetensors": b"vocabulary",
+        "optimizer.pt": b"pickle",
+    }
+    publish(server, drafter)
+    hub.resolve(REPO)
+    assert left() == drafter.keys() - {"optimizer.pt"}
 
 
 def test_a_gguf_file_comes_before_safetensors(server: FileServer, files: dict[str, bytes]) -> None:

@@ -205,7 +205,7 @@ def survives(read: Callable[[Path], Any], path: Path, content: bytes) -> None:
 
 
 @given(header=_HEADERS, data=st.binary(max_size=40), length=st.none() | st.integers(0, (1 << 64) - 1))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_any_header(tmp_path_factory: pytest.TempPathFactory, header: Any, data: bytes, length: Any) -> None:
     survives(
         Shard, tmp_path_factory.getbasetemp() / "fuzz.safetensors", raw(json.dumps(header), data, length)
@@ -213,7 +213,7 @@ def test_any_header(tmp_path_factory: pytest.TempPathFactory, header: Any, data:
 
 
 @given(st.lists(st.tuples(st.integers(0, 1 << 20), st.integers(0, 255)), max_size=6), st.integers(0, 1 << 20))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_a_sound_file_with_some_bytes_changed(
     tmp_path_factory: pytest.TempPathFactory, changes: list[tuple[int, int]], cut: int
 ) -> None:
