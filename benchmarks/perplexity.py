@@ -37,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     path = resolve(args.model)
     tokenizer = Tokenizer.from_gguf(GGUFFile.open(path))
-    tokens = tokenizer.encode(_text(args.text))
+    tokens = tokenizer.encode(text_of(args.text))
     windows = [tokens[i : i + WINDOW] for i in range(0, len(tokens) - WINDOW, WINDOW)][: args.windows]
     contestants = {
         "ultra": lambda window: _ultra(path, window, "cpu", None),
@@ -47,12 +47,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     report: dict[str, Any] = {"model": args.model, "windows": len(windows), "perplexity": {}}
     with Progress(console=Console(stderr=True)) as progress:
         for name, logits in contestants.items():
-            costs = [
+            found = [
                 cost
                 for window in progress.track(windows, description=name)
-                for cost in _costs(logits(window), window)
+                for cost in costs(logits(window), window)
             ]
-            report["perplexity"][name] = round(math.exp(sum(costs) / len(costs)), 4)
+            report["perplexity"][name] = round(math.exp(sum(found) / len(found)), 4)
     _show(report)
     if args.json:
         args.json.write_text(json.dumps(report, indent=1) + "\n")
@@ -67,7 +67,7 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def _text(path: Path | None) -> str:
+def text_of(path: Path | None) -> str:
     """The text, or a fixed choice of the standard library's sources, which every machine has."""
     if path:
         return path.read_text()
@@ -75,7 +75,7 @@ def _text(path: Path | None) -> str:
     return "\n".join(file.read_text() for file in random.Random(7).sample(files, 12))
 
 
-def _costs(logits: Logits, window: list[int]) -> Iterator[float]:
+def costs(logits: Logits, window: list[int]) -> Iterator[float]:
     """-log p of the tokens in the second half; logits [len(window), vocabulary]."""
     for position in range(len(window) // 2, len(window) - 1):
         scores = logits[position].astype(np.float64)

@@ -5,7 +5,8 @@
     │   ├── UnknownModel          no such name; near ones are suggested
     │   ├── ModelFileError        corrupt, truncated or hostile file
     │   ├── UnsupportedModel      a family, tokenizer or weight format we do not run
-    │   └── DownloadError         no network and no cache, disk full, wrong sha256
+    │   ├── DownloadError         no network and no cache, disk full, wrong sha256
+    │   └── ConversionError       a checkpoint cannot be converted as asked, or not be written there
     ├── RequestError          one request cannot run (code, param)
     │   └── PromptTooLong
     └── ServerError           the server cannot start
@@ -49,6 +50,10 @@ class UnsupportedModel(ModelError):
 
 class DownloadError(ModelError):
     """The file could not be fetched, or is not the one that was asked for."""
+
+
+class ConversionError(ModelError):
+    """A checkpoint cannot be converted as asked, or the result cannot be written."""
 
 
 class RequestError(UltraError):

@@ -28,11 +28,11 @@ ENGINE_PACKAGES = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `ultra`. Returns the exit code: 0 done, 1 a user's error, 2 wrong usage, 130 interrupted."""
     try:
-        from . import models, serve
+        from . import convert, doctor, models, plan, serve
 
         parser = argparse.ArgumentParser(prog="ultra", description="Serve and manage local models.")
         commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-        for module in (serve, models):
+        for module in (serve, models, convert, plan, doctor):
             module.add(commands)
         args = parser.parse_args(argv)
         return int(args.run(args))

@@ -51,9 +51,11 @@ def test_a_models_life(server: FileServer, tmp_path: Path, capsys: pytest.Captur
     assert ultra("verify", "tiny") == 0 and ": ok, sha256 " in capsys.readouterr().out
     assert ultra("list") == 0 and "downloaded" in capsys.readouterr().out
     path.write_bytes(DATA[:-1] + b"x")
-    with pytest.raises(UltraError, match="is damaged .* ultra models pull tiny fetches it again"):
+    with pytest.raises(
+        UltraError, match="damaged: another sha256 .* ultra models pull tiny fetches it again"
+    ):
         ultra("verify", "tiny")
-    assert ultra("remove", "tiny") == 0 and "tiny: removed" in capsys.readouterr().err
+    assert ultra("remove", "tiny", "--yes") == 0 and "tiny: removed" in capsys.readouterr().err
     assert not path.exists() and not list(path.parent.glob("*.verified"))
     assert ultra("remove", "tiny") == 0 and "was not downloaded" in capsys.readouterr().err
 

@@ -45,7 +45,9 @@ def write(folder: Path, shape: Shape, family: str, store: str, chunks: int) -> t
 
 
 @pytest.mark.parametrize("store", ["bf16", "fp8", "mxfp4"])
-@pytest.mark.parametrize(("shape", "chunks"), [(PRO, 4), (SMALL, 2)], ids=["pro", "small"])
+@pytest.mark.parametrize(
+    ("shape", "chunks"), [(PRO, 4), (SMALL, 2), (PRO, 2)], ids=["pro", "small", "pro of two"]
+)
 def test_fused_checkpoints(shape: Shape, chunks: int, store: str, tmp_path: Path) -> None:
     folder, files = write(tmp_path, shape, "mimo_v2", store, chunks)
     want = logits(files.meaning, shape, IDS, shape.window).numpy()
