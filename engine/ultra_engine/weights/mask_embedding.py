@@ -89,7 +89,8 @@ def _checked(path: Path, found: Any, hidden: int) -> MaskEmbedding:
         )
     if row.shape != (hidden,):
         fail(f"embedding is {list(row.shape)}, not [{hidden}]")
-    if found.get("per_position") not in (None, False):
+    each = found.get("per_position")
+    if each is not None and each is not False:  # a tensor has no truth of its own
         raise UnsupportedModel(f"{path}: a mask embedding for each position is not supported")
     embedding = row.detach().float()
     if not bool(embedding.isfinite().all()):
