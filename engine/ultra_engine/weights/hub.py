@@ -74,20 +74,6 @@ def path_of(model: Model) -> Path:
     return cache.models_dir() / model.name / model.file
 
 
-def verify(name: str) -> tuple[Path, str, bool | None]:
-    """Hash a model on disk: (file, sha256, whether it is right, None if nothing says what is)."""
-    model = registry.find(name)
-    file = path_of(model) if model is not None else resolve(name, offline=True)
-    if not file.is_file():
-        raise DownloadError(f"{name} is not downloaded: ultra models pull {name}")
-    with Meter(f"checking {file.name}", file.stat().st_size) as meter:
-        found = cache.file_sha256(file, meter.update)
-    right = model.sha256 if model is not None else cache.stamped(file)
-    if found == right:
-        cache.stamp(file, found)
-    return file, found, None if right is None else found == right
-
-
 def _from_registry(model: Model) -> _Wanted:
     return _Wanted(model.name, path_of(model), model.bytes, model.sha256, model.sources)
 

@@ -222,15 +222,6 @@ def test_a_repository_that_lies(server: FileServer) -> None:
         hub.resolve("org/other", offline=True)
 
 
-def test_verify(server: FileServer, capfd: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(DownloadError, match="ultra models pull tiny"):
-        hub.verify("tiny")
-    file = hub.resolve("tiny")
-    assert hub.verify("tiny") == (file, registry.MODELS["tiny"].sha256, True)
-    file.write_bytes(DATA[:-1] + b"x")
-    assert hub.verify("tiny")[2] is False
-
-
 # --- several processes ------------------------------------------------------------------------------
 
 
