@@ -106,7 +106,7 @@ class Session:
                 server=server,
                 model=info.model,
                 session=session_id,
-                capabilities=[],
+                capabilities=list(info.capabilities),
                 limits=self._limits,
                 heartbeat_ms=int(HEARTBEAT_SECONDS * 1000),
                 context_tokens=info.context_tokens,
