@@ -42,7 +42,7 @@ class PairsCall:
             return False
         if tag == KEY:
             self._cursor.take(len(KEY))
-            key = (yield from self._until(KEY_END, (VALUE,))).strip()
+            key = (yield from self._until(KEY_END)).strip()
             self._cursor.take((yield from self._cursor.blank()))
             if (yield from self._cursor.literal((VALUE,))):
                 self._cursor.take(len(VALUE))
@@ -66,8 +66,8 @@ class PairsCall:
         self._scanner.arguments(f"{', ' if self._given else '{'}{name}: {json_value}")
         self._given.add(key)
 
-    def _until(self, close: str, after: tuple[str, ...]) -> Wait[str]:
-        """Take everything up to a closing tag that has one of ``after``, or nothing, behind it."""
+    def _until(self, close: str, after: tuple[str, ...] = ()) -> Wait[str]:
+        """Take everything up to a closing tag, behind which one of ``after``, or nothing, has to be."""
         pieces: list[str] = []
         while True:
             pieces.append(self._cursor.run(_PLAIN))
@@ -76,7 +76,7 @@ class PairsCall:
             if (yield from self._cursor.literal((close,))):
                 behind = yield from self._cursor.blank(len(close))
                 last = (yield from self._cursor.char(behind)) == ""
-                if last or (yield from self._cursor.literal(after, behind)):
+                if last or not after or (yield from self._cursor.literal(after, behind)):
                     self._cursor.take(len(close))
                     return "".join(pieces)
             pieces.append(self._cursor.take(1))

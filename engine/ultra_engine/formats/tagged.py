@@ -155,8 +155,10 @@ class TagScanner(Scanner):
         while (yield from self.cursor.char(end)):
             if closer and (tag := (yield from self.cursor.literal((closer,), end))):
                 break
+            if (yield from self.cursor.literal(OPENERS, end)):
+                break
             end += 1
-            if end > MAX_ODD:
+            if closer and end > MAX_ODD:
                 return False
         said = self.cursor.text(len(opener), end).strip()
         if said and closer and not tag:

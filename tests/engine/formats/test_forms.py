@@ -291,6 +291,27 @@ def test_parameters_close_in_odd_ways(text: str, arguments: dict[str, str]) -> N
     assert scan(tagged(), list(text)) == events and source(events) == text
 
 
+def test_a_bad_pair_costs_only_itself() -> None:
+    bad = "<arg_key>content</arg_key>\n<arg_valuee>x < y</arg_value>\n"
+    text = glm("a", "b").replace("<arg_key>content", f"{bad}<arg_key>content")
+    assert found(scan(tagged(), text)).calls == [("write", {"path": "a", "content": "b"})]
+    assert found(scan(tagged(), glm("a", "b").replace("<arg_value>b", "b"))).calls == [
+        ("write", {"path": "a"})
+    ]
+
+
+def test_a_broken_call_does_not_hide_the_next() -> None:
+    for broken in (
+        "<|python_tag|>print(1)\n",
+        "[TOOL_CALLS]write x\n",
+        "<tool_call>write x\n",
+        "<tool_call>{a\n",
+    ):
+        answer = found(scan(tagged(), broken + hermes("b", "x")))
+        assert answer.calls == [("write", {"path": "b", "content": "x"})], broken
+        assert len(answer.problems) <= 1
+
+
 @pytest.mark.parametrize(
     ("value", "read"),
     [("3", 3), (" 3 ", 3), ("three", "three"), ("", ""), ("True", True), ("[1, 2", [1, 2]), ("3 4", "3 4")],

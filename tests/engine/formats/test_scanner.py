@@ -30,7 +30,7 @@ def check(make: Make, text: str, cuts: set[int], cut: bool) -> list[Event]:
     return events
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(SOUP, CUTS, st.booleans(), st.booleans())
 def test_any_text_is_read_whole_and_the_same_however_it_is_cut(
     text: str, cuts: set[int], thinking: bool, cut: bool
@@ -38,7 +38,7 @@ def test_any_text_is_read_whole_and_the_same_however_it_is_cut(
     assert source(check(tagged(thinking=thinking), text, cuts, cut)) == text
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(SOUP, CUTS, st.booleans())
 def test_so_is_any_text_of_gpt_oss(text: str, cuts: set[int], cut: bool) -> None:
     assert source(check(harmony(), marked(text), cuts, cut)).replace(APART, "") == text.replace(APART, "")
