@@ -55,4 +55,5 @@ $(VENV)/.engine: pyproject.toml constraints.txt $(NATIVE) | $(VENV)/bin/python
 $(VENV)/.dev: pyproject.toml constraints.txt $(NATIVE) | $(VENV)/bin/python
 	@echo "Installing (the first time takes a few minutes) ..."
 	$(PIP_INSTALL) -e '.[dev]'
+	$(PIP_INSTALL) --no-deps dflash # what it asks for beside torch and transformers is for its benchmarks
 	@touch $@ $(VENV)/.engine

@@ -15,7 +15,7 @@ from ultra_kernels.cpu.executor import MAX_THREADS, CpuExecutor
 from ultra_kernels.cpu.processors import default_threads
 from ultra_kernels.program import Program
 from ultra_kernels.reference import PRECISIONS, ReferenceExecutor
-from ultra_kernels.step import Executor, Packed, Sizes
+from ultra_kernels.step import Executor, Sizes, Weight, packed_bytes
 
 from .errors import ModelError
 
@@ -71,7 +71,7 @@ def tiles(name: str, threads: int | None) -> int:
 def create(
     name: str,
     program: Program,
-    weights: Mapping[str, Packed],
+    weights: Mapping[str, Weight],
     sizes: Sizes,
     *,
     precision: str | None,
@@ -83,7 +83,7 @@ def create(
     machine. Raises `ModelError` where memory is too small, or threads cannot be pinned."""
     if name == "cpu":
         pin = pin or os.environ.get("ULTRA_PIN") == "1"
-        _check_memory(sum(weights[b.name].data.numel() for b in program.weights()), "try a smaller model")
+        _check_memory(sum(packed_bytes(weights[b.name]) for b in program.weights()), "try a smaller model")
         try:
             return CpuExecutor(program, weights, sizes, threads, progress, pin)
         except ValueError as error:

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from ultra_kernels.program import BLOCK
-from ultra_kernels.step import Executor, Sizes
+from ultra_kernels.program import BLOCK, Program
+from ultra_kernels.step import Executor, Sizes, Weight
 
 from .errors import ModelError
 from .executors import check_threads, choose, create, tiles
 from .formats.format import OPENED_TAIL, PLAIN, Format, Reading
 from .formats.tools import Tools
-from .models import ModelConfig, lower, read_config
+from .models import ModelConfig, lower, read_config, recipes
 from .request import Request
 from .runner import CHUNK, Runner
 from .tokens.prompt import encode_prompt
 from .tokens.template import ChatTemplate
 from .tokens.tokenizer import Tokenizer
+from .weights.checkpoint import Checkpoint
 from .weights.gguf import GGUFFile
-from .weights.load import load_weights
+from .weights.load import checkpoint_weights, load_weights
 
 MAX_CONTEXT = 32768
 """Positions of KV that are reserved unless the user asks for more; memory is touched only as it is used."""
@@ -45,7 +46,7 @@ class Model:
     """Which one runs it: "cpu" or "reference"."""
     parameters: int
     load_ms: float
-    _file: GGUFFile
+    _file: GGUFFile | Checkpoint
     _executor: Executor
 
     @classmethod
@@ -60,7 +61,8 @@ class Model:
         pin: bool = False,
         progress: LoadProgress = lambda done, total: None,
     ) -> Model:
-        """Load a GGUF file. ``executor`` and ``precision``: see `executors.choose`.
+        """Load a GGUF file, or a folder with safetensors. ``executor`` and ``precision``: see
+        `executors.choose`.
 
         Raises `ModelFileError`, `UnsupportedModel`, or `ModelError` when memory is too small, ``context``
         exceeds the model's or the executor cannot be had, or not with so many threads. ``progress`` gets
@@ -69,16 +71,16 @@ class Model:
         started = time.monotonic()
         name = choose(executor, precision)
         check_threads(name, threads, pin)
-        file, pool = GGUFFile.open(path), ThreadPoolExecutor(1, thread_name_prefix="ultra-load")
+        file, pool = _open(path), ThreadPoolExecutor(1, thread_name_prefix="ultra-load")
         made: Executor | None = None
         try:
             config = read_config(file)
             positions = _context(config, context)
-            reading = pool.submit(Tokenizer.from_gguf, file)  # while the weights are put in order
+            reading = pool.submit(_tokenizer, file)  # while the weights are put in order
             program = lower(config, tiles(name, threads))
-            weights = load_weights(file, program)
-            parameters = sum(packed.shape[0] * packed.shape[1] for packed in weights.values())
-            template = ChatTemplate.from_gguf(file)
+            weights = _weights(file, config, program)
+            parameters = sum(weight.shape[0] * weight.shape[1] for weight in weights.values())
+            template = _template(file)
             sizes = Sizes(rows=CHUNK, blocks=-(-positions // BLOCK))
 
             def loaded(done: int, total: int) -> None:
@@ -129,6 +131,26 @@ class Model:
         """End the executor's threads, let go of the file."""
         self._executor.close()
         self._file.close()
+
+
+def _open(path: Path) -> GGUFFile | Checkpoint:
+    return Checkpoint.open(path) if path.is_dir() else GGUFFile.open(path)
+
+
+def _weights(file: GGUFFile | Checkpoint, config: ModelConfig, program: Program) -> Mapping[str, Weight]:
+    if isinstance(file, GGUFFile):
+        return load_weights(file, program)
+    return checkpoint_weights(file, recipes(config, file), program)
+
+
+def _tokenizer(file: GGUFFile | Checkpoint) -> Tokenizer:
+    return Tokenizer.from_gguf(file) if isinstance(file, GGUFFile) else Tokenizer.from_directory(file.path)
+
+
+def _template(file: GGUFFile | Checkpoint) -> ChatTemplate:
+    if isinstance(file, GGUFFile):
+        return ChatTemplate.from_gguf(file)
+    return ChatTemplate.from_directory(file.path)
 
 
 def _context(config: ModelConfig, wanted: int | None) -> int:

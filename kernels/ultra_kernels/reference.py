@@ -19,7 +19,7 @@ from . import attention, mixture
 from .program import NO_WAIT, OPERANDS, SPLITS, Buffer, Kind, Node, Op, Program, Task
 from .rounds import Rounds, check_tokens
 from .sampling import BadLogits, Draw, draw
-from .step import NOT_NUMBERS, Heard, Packed, Sizes, Step, Stopped, Stream
+from .step import NOT_NUMBERS, Heard, Packed, Sizes, Step, Stopped, Stream, Weight
 
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
@@ -30,7 +30,8 @@ SCRATCH = 1 << 22
 class ReferenceExecutor:
     """Owns the buffers of one program; `run` executes steps on them.
 
-    ``weights`` maps buffer names to packed tensors; ``progress(done, total)`` is called per weight.
+    ``weights`` maps buffer names to packed tensors, or what reads them: they are loaded one by one, in the
+    order of the program; ``progress(done, total)`` is called per weight.
     Raises `ValueError` for a weight whose shape is not the program's.
     """
 
@@ -39,7 +40,7 @@ class ReferenceExecutor:
     def __init__(
         self,
         program: Program,
-        weights: Mapping[str, Packed],
+        weights: Mapping[str, Weight],
         sizes: Sizes,
         precision: str = "float32",
         progress: Callable[[int, int], None] = lambda done, total: None,
@@ -51,15 +52,17 @@ class ReferenceExecutor:
         self._draws: Sequence[Draw] = []
         self._load(weights, progress)
 
-    def _load(self, weights: Mapping[str, Packed], progress: Callable[[int, int], None]) -> None:
+    def _load(self, weights: Mapping[str, Weight], progress: Callable[[int, int], None]) -> None:
         multiplied = {id for node in self.program.nodes if node.op is not Op.EMBED for id in node.operands}
         wanted = self.program.weights()
         for done, buffer in enumerate(wanted):
-            packed = weights[buffer.name]
-            if packed.shape != buffer.matrix:
-                raise ValueError(f"{buffer.name} is {packed.shape}, the program wants {buffer.shape}")
+            weight = weights[buffer.name]
+            if weight.shape != buffer.matrix:
+                raise ValueError(f"{buffer.name} is {weight.shape}, the program wants {buffer.shape}")
             # A table that is only gathered from stays packed: its rows are unpacked as tokens ask for them.
-            self._memory[buffer.id] = self._unpack(buffer, packed) if buffer.id in multiplied else packed
+            self._memory[buffer.id] = (
+                self._unpack(buffer, weight.load()) if buffer.id in multiplied else weight.load()
+            )
             progress(done + 1, len(wanted))
         for buffer in self.program.buffers:
             if buffer.kind is Kind.CONSTANT:

@@ -47,6 +47,33 @@ class Packed:
         rows, row_bytes = self.data.shape
         return rows, row_bytes // self.format.block_bytes * self.format.block
 
+    def load(self) -> Packed:
+        """Itself: see `Weight`."""
+        return self
+
+
+class Weight(Protocol):
+    """A weight, at hand (`Packed`) or still to be read: an executor asks for one after the other, and keeps
+    none longer than it takes to put it where it belongs."""
+
+    @property
+    def format(self) -> Format: ...
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Unpacked shape (rows, columns)."""
+        ...
+
+    def load(self) -> Packed:
+        """The data, of this format and shape; read anew by every call, if it is not at hand."""
+        ...
+
+
+def packed_bytes(weight: Weight) -> int:
+    """Bytes of a weight when it is packed, known before it is read."""
+    rows, columns = weight.shape
+    return rows * weight.format.row_bytes(columns)
+
 
 @dataclass(frozen=True, slots=True)
 class Sizes:

@@ -70,7 +70,7 @@ def test_a_file_that_is_no_gguf(tmp_path: Path) -> None:
 
 def test_a_family_that_is_not_supported(tmp_path: Path) -> None:
     file = tiny_gguf.write(tmp_path / "m.gguf", "qwen2", architecture="gemma3")
-    _refused(["serve", "--model", str(file)], "'gemma3' model; supported families: llama, qwen2")
+    _refused(["serve", "--model", str(file)], "'gemma3' model; supported families: gpt_oss, llama, qwen2, ")
 
 
 def test_a_tensor_that_is_missing(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kernels.counting_source import counted
 from kernels.small_program import DIM, HEADS, HIDDEN, KV_HEADS, VALUE_SCALE, VALUES, VOCAB, build, weights
 from torch import Tensor
 from ultra_kernels.formats import FORMATS
@@ -183,3 +184,15 @@ def test_progress_counts_every_weight() -> None:
     ReferenceExecutor(program, weights(program), SIZES, progress=lambda *at: seen.append(at))
     total = len(program.weights())
     assert seen == [(i + 1, total) for i in range(total)]
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_weights_are_loaded_one_by_one(precision: str) -> None:
+    program = build()
+    at_hand = weights(program)
+    late, counts = counted(at_hand)
+    executor = ReferenceExecutor(program, late, SIZES, precision)
+    assert counts.order == [buffer.name for buffer in program.weights()]
+    assert counts.most == 2  # the table that is only gathered from stays packed
+    at_once = ReferenceExecutor(program, at_hand, SIZES, precision)
+    assert torch.equal(executor.run(_step(TOKENS)), at_once.run(_step(TOKENS)))

@@ -23,7 +23,7 @@ def add(subparsers: Any) -> None:
         "--model",
         default=DEFAULT_MODEL,
         metavar="MODEL",
-        help="a name, org/name on the hub, or a file (default: %(default)s)",
+        help="a name, org/name on the hub, a file, or a folder (default: %(default)s)",
     )
     parser.add_argument(
         "--tcp",

@@ -1,4 +1,4 @@
-"""GGUF metadata of a dense decoder -> ModelConfig, every number checked before anything is built from it."""
+"""GGUF metadata of a decoder, every number checked before anything is built from it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,17 @@ import numpy.typing as npt
 
 from ..errors import ModelFileError, UnsupportedModel
 from ..weights.gguf import GGUFFile
-from .config import ModelConfig, Rope
+from .basics import MAX_CONTEXT, MAX_EXPERTS, MAX_HEADS, MAX_LAYERS, MAX_WIDTH, Basics
+from .config import Rope
+from .rope import KINDS, Scaling, rope
 
-MAX_LAYERS, MAX_WIDTH = 512, 1 << 20
+_USUAL = {
+    "rope.scaling.attn_factor": 1.0,
+    "rope.scaling.yarn_attn_factor": 1.0,
+    "rope.scaling.yarn_ext_factor": 1.0,
+    "rope.scaling.yarn_log_multiplier": 0.0,
+}
+"""What YaRN in GGUF may have otherwise, though no model of our families does."""
 
 
 class Metadata:
@@ -35,55 +43,83 @@ class Metadata:
             raise ModelFileError(self._file.path, f"{self._prefix}{key} is {value!r}, not a positive number")
         return float(value)
 
-    def dense(self, family: str, *, interleaved: bool, qkv_bias: bool) -> ModelConfig:
-        """The config of a dense pre-norm decoder with grouped-query attention and a SwiGLU MLP."""
-        hidden, heads = self.integer("embedding_length"), self.integer("attention.head_count", top=4096)
-        kv_heads = self.integer("attention.head_count_kv", heads, top=4096)
-        head_dim = self.integer("attention.key_length", hidden // heads or None, top=4096)
-        if heads % kv_heads or self.integer("attention.value_length", head_dim) != head_dim:
-            raise ModelFileError(self._file.path, f"{heads} heads over {kv_heads} of {head_dim} do not group")
+    def has(self, tensor: str) -> bool:
+        """Whether the first layer has a tensor of that name: biases are in a file, or they are not."""
+        return f"blk.0.{tensor}" in self._file.tensors
+
+    def basics(self) -> Basics:
+        hidden, heads = self.integer("embedding_length"), self.integer("attention.head_count", top=MAX_HEADS)
         tensors = self._file.tensors
         if "token_embd.weight" not in tensors:
             raise ModelFileError(self._file.path, "there is no tensor token_embd.weight")
-        return ModelConfig(
-            family=family,
-            name=str(self._values.get("general.name", family)),
+        head_dim = self.integer("attention.key_length", hidden // heads or None, top=MAX_HEADS)
+        value_dim = self.integer("attention.value_length", head_dim, top=MAX_HEADS)
+        if value_dim != head_dim:
+            raise ModelFileError(
+                self._file.path,
+                f"{self._prefix}attention.value_length is {value_dim}, key_length {head_dim}: not equal",
+            )
+        return Basics(
+            path=str(self._file.path),
+            name=str(self._values.get("general.name", self._prefix[:-1])),
             layers=self.integer("block_count", top=MAX_LAYERS),
             hidden=hidden,
-            intermediate=self.integer("feed_forward_length"),
             heads=heads,
-            kv_heads=kv_heads,
+            kv_heads=self.integer("attention.head_count_kv", heads, top=MAX_HEADS),
             head_dim=head_dim,
+            value_dim=value_dim,
             vocab=tensors["token_embd.weight"].shape[0],
-            context=self.integer("context_length", top=1 << 30),
+            context=self.integer("context_length", top=MAX_CONTEXT),
             eps=self.number("attention.layer_norm_rms_epsilon"),
-            rope=self._rope(head_dim, interleaved),
-            qkv_bias=qkv_bias,
-            qk_norm=False,
             tied="output.weight" not in tensors,
         )
 
-    def _rope(self, head_dim: int, interleaved: bool) -> Rope:
-        """Plain or linearly scaled frequencies, over the per-pair factors that Llama 3 files carry."""
+    def experts(self) -> tuple[int, int, int]:
+        """How many there are, how many of them a token takes, and columns of one."""
+        count = self.integer("expert_count", top=MAX_EXPERTS)
+        chosen = self.integer("expert_used_count", top=count)
+        return count, chosen, self.integer("expert_feed_forward_length")
+
+    def rope(self, head_dim: int, *, interleaved: bool = False, truncate: bool = True) -> Rope:
+        """The frequencies, their scaling as metadata or (Llama 3) as a tensor of factors. ``truncate``: see
+        `Scaling`; GGUF does not say it."""
         dims = self.integer("rope.dimension_count", head_dim, top=head_dim)
         if dims % 2:
             raise ModelFileError(self._file.path, f"rope.dimension_count {dims} is odd")
+        scaling = self._scaling(truncate)
+        if scaling.kind == "yarn" and dims != head_dim:
+            raise UnsupportedModel(f"{self._file.path}: YaRN on a part of the head; supported: on all of it")
         base = self.number("rope.freq_base", 10000.0)
-        kind = self._values.get(self._prefix + "rope.scaling.type", "none")
-        # Float32 throughout, as transformers computes them: their last bit moves far positions.
-        exponents = np.arange(0, dims, 2, dtype=np.float32) / np.float32(dims)
-        inv_freq = (np.float32(1) / np.float32(base) ** exponents).astype(np.float32)
-        if kind == "linear":
-            inv_freq /= np.float32(self.number("rope.scaling.factor"))
-        elif kind != "none":
-            raise UnsupportedModel(
-                f"{self._file.path}: RoPE scaling {kind!r}; supported: none, linear, llama3"
-            )
-        return Rope(dims, inv_freq / self._factors(dims), interleaved)
+        return rope(dims, base, scaling, interleaved=interleaved, divisors=self._divisors(dims))
 
-    def _factors(self, dims: int) -> npt.NDArray[np.float32]:
+    def _scaling(self, truncate: bool) -> Scaling:
+        kind = self._values.get(self._prefix + "rope.scaling.type", "none")
+        if kind == "none":
+            return Scaling()
+        if kind not in KINDS:
+            raise UnsupportedModel(
+                f"{self._file.path}: RoPE scaling {kind!r}; supported: none, linear, llama3, yarn"
+            )
+        factor = self.number("rope.scaling.factor")
+        if kind != "yarn":
+            return Scaling(kind, factor)
+        for key, usual in _USUAL.items():
+            value = self._values.get(self._prefix + key, usual)
+            if value != usual:
+                raise UnsupportedModel(f"{self._file.path}: {key} {value!r}; supported: {usual}")
+        context, plain = self.integer("context_length", top=MAX_CONTEXT), Scaling()
+        return Scaling(
+            kind,
+            factor,
+            self.number("rope.scaling.original_context_length", context),
+            beta_fast=self.number("rope.scaling.yarn_beta_fast", plain.beta_fast),
+            beta_slow=self.number("rope.scaling.yarn_beta_slow", plain.beta_slow),
+            truncate=truncate,
+        )
+
+    def _divisors(self, dims: int) -> npt.NDArray[np.float32] | None:
         if "rope_freqs.weight" not in self._file.tensors:
-            return np.ones(dims // 2, dtype=np.float32)
+            return None
         data = self._file.data("rope_freqs.weight")
         if data.nbytes != dims * 2:
             raise ModelFileError(self._file.path, f"rope_freqs.weight is not float32 [{dims // 2}]")

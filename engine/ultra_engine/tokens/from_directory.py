@@ -9,6 +9,7 @@ from typing import Any
 from tokenizers import Tokenizer
 
 from ..errors import ModelFileError, UnsupportedModel
+from ..weights.json_file import read_object
 from .vocabulary import Prefix, Vocabulary, byte_level_piece, end_ids, sentencepiece_piece
 
 
@@ -27,18 +28,8 @@ def load(path: Path) -> tuple[Tokenizer, Vocabulary]:
 
 
 def read_json(path: Path, default: Any = None) -> dict[str, Any]:
-    """A JSON object from a file; ``default`` if there is no such file."""
-    try:
-        found = json.loads(path.read_text("utf-8"))
-    except FileNotFoundError:
-        if default is None:
-            raise ModelFileError(path, "no such file") from None
-        return dict(default)
-    except (OSError, ValueError) as error:
-        raise ModelFileError(path, f"cannot be read: {error}") from None
-    if not isinstance(found, dict):
-        raise ModelFileError(path, "is not a JSON object")
-    return found
+    """A JSON object from a file; ``default`` if there is no such file. Raises `ModelFileError`."""
+    return read_object(path) if default is None or path.exists() else dict(default)
 
 
 def special_text(config: dict[str, Any], name: str) -> str | None:

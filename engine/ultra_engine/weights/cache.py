@@ -1,6 +1,6 @@
 """Where models lie on disk, and which of them are known to be whole.
 
-models/<name>/<file>.gguf             the model, only ever complete
+models/<name>/<file>.gguf             the model, only ever complete; for safetensors see `hub_checkpoint`
 models/<name>/<file>.gguf.verified    size, mtime and sha256 of the file when it was last hashed
 models/<name>/.partial/               what an interrupted download left, to be resumed
 models/<name>/.lock                   held while downloading
@@ -69,6 +69,14 @@ def stamped(file: Path) -> str | None:
         known, stat = json.loads(_stamp_path(file).read_text()), file.stat()
         same = (known["size"], known["mtime_ns"]) == (stat.st_size, stat.st_mtime_ns)
         return str(known["sha256"]) if same else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def noted(file: Path) -> str | None:
+    """The sum that ``file`` had when it was last hashed, even if it was changed since."""
+    try:
+        return str(json.loads(_stamp_path(file).read_text())["sha256"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

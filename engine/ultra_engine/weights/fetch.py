@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import functools
 import re
 import shutil
 import ssl
@@ -124,8 +125,9 @@ def _words(error: Exception) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
+@functools.cache
 def _certificates() -> ssl.SSLContext:
-    """The usual certificates and the system's, where companies add their own."""
+    """The usual certificates and the system's, where companies add their own; read once, it takes a while."""
     context = httpx.create_ssl_context()
     context.load_default_certs()
     return context

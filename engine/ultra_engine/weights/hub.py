@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from ..errors import DownloadError, ModelFileError, UnsupportedModel
-from . import cache, hub_files, mirror, registry
+from . import cache, hub_checkpoint, hub_files, mirror, registry
 from .fetch import DiskFull, disk_error, download
 from .progress import Meter
 from .registry import HubSource, MirrorSource, Model
@@ -38,7 +38,8 @@ class _Wanted:
 
 
 def resolve(name: str, *, progress: bool = True, offline: bool = False) -> Path:
-    """The file of a model: a registry name, the path of a .gguf file, or ``org/name[:file]`` on the hub.
+    """The file or folder of a model: a registry name, the path of a .gguf file or of a folder with
+    safetensors, or ``org/name[:file]`` on the hub.
 
     Downloads what is not cached, with a progress display on stderr unless ``progress`` is off; ``offline``
     never touches the network. Raises `UnknownModel`, `UnsupportedModel`, `ModelFileError` or `DownloadError`.
@@ -52,7 +53,7 @@ def resolve(name: str, *, progress: bool = True, offline: bool = False) -> Path:
     if local.is_file():
         return local
     if local.is_dir():
-        raise UnsupportedModel(f"{local} is a folder: only GGUF files run for now, give the path of one")
+        return _in_folder(local)
     repo = _REPO.fullmatch(name)
     if repo is not None and (repo["file"] or not name.lower().endswith(".gguf")):
         return _from_hub(repo["repo"], repo["file"], progress, offline)
@@ -91,6 +92,19 @@ def _from_registry(model: Model) -> _Wanted:
     return _Wanted(model.name, path_of(model), model.bytes, model.sha256, model.sources)
 
 
+def _in_folder(folder: Path) -> Path:
+    """A folder of safetensors itself, or the GGUF file that is alone in one."""
+    if (folder / hub_checkpoint.CONFIG).is_file():
+        return folder
+    files = sorted(folder.glob("*.gguf"))
+    if len(files) == 1:
+        return files[0]
+    there = (
+        f"{len(files)} GGUF files: give the path of one" if files else "neither config.json nor a GGUF file"
+    )
+    raise UnsupportedModel(f"{folder} is a folder with {there}")
+
+
 def _from_hub(repo: str, file: str | None, progress: bool, offline: bool) -> Path:
     folder = cache.models_dir() / repo.replace("/", "--")
     have = [
@@ -98,9 +112,16 @@ def _from_hub(repo: str, file: str | None, progress: bool, offline: bool) -> Pat
     ]
     if len(have) == 1:
         return have[0]
+    if file is None:
+        for checkpoint in (folder, hub_files.in_hub_cache(repo)):
+            if checkpoint is not None and hub_checkpoint.whole(checkpoint):
+                return checkpoint
     if offline:
         raise DownloadError(_not_here(repo))
-    found = hub_files.choose(repo, hub_files.listing(repo), file)
+    files = hub_files.listing(repo)
+    if file is None and hub_checkpoint.is_one(files) and not hub_files.has_gguf(files):
+        return hub_checkpoint.pull(repo, files, folder, progress)
+    found = hub_files.choose(repo, files, file)
     target = folder / PurePosixPath(found.name).name
     source = HubSource(repo, found.name)
     return _obtain(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
+from pathlib import Path
 
 from ..errors import DownloadError, UnknownModel, UnsupportedModel
 
@@ -15,20 +16,30 @@ _PREFERRED = "q4_k_m"
 
 @dataclass(frozen=True, slots=True)
 class HubFile:
-    """name: the path in the repository. sha256: None for files that the hub keeps no sum of."""
+    """name: the path in the repository. sha256: None for files that the hub keeps no sum of. revision: the
+    commit that was listed, so that files fetched one after the other are of one."""
 
     name: str
     size: int | None
     sha256: str | None
+    revision: str | None = None
 
 
-def url(repo: str, file: str) -> str:
+def url(repo: str, file: str, revision: str | None = None) -> str:
     """Where a file is, at ``HF_ENDPOINT`` if that is set. Raises `DownloadError` if ``HF_HUB_OFFLINE`` is."""
     from huggingface_hub import constants, hf_hub_url
 
     if constants.HF_HUB_OFFLINE:
         raise DownloadError("hub: HF_HUB_OFFLINE is set")
-    return str(hf_hub_url(repo, file, endpoint=os.environ.get("HF_ENDPOINT")))
+    return str(hf_hub_url(repo, file, revision=revision, endpoint=os.environ.get("HF_ENDPOINT")))
+
+
+def in_hub_cache(repo: str) -> Path | None:
+    """The folder that the hub's own tools downloaded a checkpoint to, or a part of one."""
+    from huggingface_hub import constants, try_to_load_from_cache
+
+    found = try_to_load_from_cache(repo, "config.json", cache_dir=constants.HF_HUB_CACHE)
+    return Path(found).parent if isinstance(found, str) else None
 
 
 def headers() -> dict[str, str]:
@@ -60,9 +71,18 @@ def listing(repo: str) -> list[HubFile]:
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise DownloadError(f"cannot look up {repo}: hub: {reason}") from None
     return [
-        HubFile(item.rfilename, item.size, item.lfs.sha256 if item.lfs else None)
+        HubFile(item.rfilename, item.size, item.lfs.sha256 if item.lfs else None, info.sha)
         for item in info.siblings or []
     ]
+
+
+def has_gguf(files: list[HubFile]) -> bool:
+    """Whether there is a model in a single GGUF file."""
+    return bool(_ggufs(files))
+
+
+def _ggufs(files: list[HubFile]) -> list[HubFile]:
+    return [file for file in files if file.name.lower().endswith(".gguf") and not _SHARD.search(file.name)]
 
 
 def choose(repo: str, files: list[HubFile], wanted: str | None) -> HubFile:
@@ -70,15 +90,11 @@ def choose(repo: str, files: list[HubFile], wanted: str | None) -> HubFile:
 
     ``wanted`` is a file name or a part of it, such as ``q8_0``. Raises `UnsupportedModel` or `UnknownModel`.
     """
-    found = [file for file in files if file.name.lower().endswith(".gguf") and not _SHARD.search(file.name)]
+    found = _ggufs(files)
     if not found:
-        kind = (
-            "its weights are safetensors"
-            if any(f.name.endswith(".safetensors") for f in files)
-            else "it has none"
-        )
         raise UnsupportedModel(
-            f"{repo}: only single-file GGUF models run for now, and {kind}; try {repo}-GGUF"
+            f"{repo} has neither a config.json with safetensors nor a GGUF model in one file: weights in any "
+            f"other form are not loaded; try {repo}-GGUF"
         )
     names = ", ".join(file.name for file in found)
     if wanted is not None:

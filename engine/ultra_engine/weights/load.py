@@ -1,41 +1,21 @@
-"""GGUF tensors -> the packed weights that a Program asks for, as views of the file: nothing is copied."""
+"""The weights that a Program asks for: of a GGUF file as views, of a checkpoint as what will read them."""
 
 from __future__ import annotations
 
 import math
-import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
 
-import numpy as np
-import torch
-from ultra_kernels.formats import FORMATS
+from ultra_kernels.formats import FORMATS, Format
 from ultra_kernels.program import Program
 from ultra_kernels.step import Packed
 
 from ..errors import ModelFileError, UnsupportedModel
+from ..models.gguf_names import gguf_name
+from .borrow import borrow
+from .checkpoint import Checkpoint
 from .gguf import GGUFFile
-
-_GLOBAL = {"embed": "token_embd", "norm": "output_norm", "head": "output"}
-_LAYER = {
-    "attn_norm": "attn_norm",
-    "q": "attn_q",
-    "k": "attn_k",
-    "v": "attn_v",
-    "o": "attn_output",
-    "q_norm": "attn_q_norm",
-    "k_norm": "attn_k_norm",
-    "mlp_norm": "ffn_norm",
-    "gate": "ffn_gate",
-    "up": "ffn_up",
-    "down": "ffn_down",
-}
-
-
-def gguf_name(name: str) -> str:
-    """Our canonical tensor name in GGUF's words: "layers.3.q.bias" -> "blk.3.attn_q.bias"."""
-    parts = name.split(".")
-    if parts[0] == "layers":
-        return f"blk.{parts[1]}.{_LAYER[parts[2]]}.{parts[3]}"
-    return f"{_GLOBAL[parts[0]]}.{parts[1]}"
+from .recipe import Recipe
 
 
 def load_weights(file: GGUFFile, program: Program) -> dict[str, Packed]:
@@ -43,8 +23,11 @@ def load_weights(file: GGUFFile, program: Program) -> dict[str, Packed]:
 
     Raises `ModelFileError` for a missing or misshapen tensor, `UnsupportedModel` for an unknown format.
     """
+    architecture = file.field("general.architecture", str, "llama")
     return {
-        buffer.name: _tensor(file, gguf_name(buffer.name), tuple(int(size) for size in buffer.shape))
+        buffer.name: _tensor(
+            file, gguf_name(buffer.name, architecture), tuple(int(size) for size in buffer.shape)
+        )
         for buffer in program.weights()
     }
 
@@ -61,11 +44,33 @@ def _tensor(file: GGUFFile, name: str, shape: tuple[int, ...]) -> Packed:
             f"{file.path}: tensor {name} is {info.type.name}; supported: {', '.join(sorted(FORMATS))}"
         )
     rows = math.prod(shape[:-1])
-    return Packed(format, _borrow(file.data(name)).reshape(rows, format.row_bytes(shape[-1])))
+    return Packed(format, borrow(file.data(name)).reshape(rows, format.row_bytes(shape[-1])))
 
 
-def _borrow(data: np.ndarray) -> torch.Tensor:
-    """A tensor over the read-only file; torch has no read-only tensors and warns, and nothing here writes."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
-        return torch.from_numpy(data)
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A weight of a checkpoint, which `load` reads: a `ultra_kernels.step.Weight`."""
+
+    recipe: Recipe
+    checkpoint: Checkpoint
+
+    @property
+    def format(self) -> Format:
+        return self.recipe.format
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.recipe.rows, self.recipe.columns
+
+    def load(self) -> Packed:
+        return self.recipe.read(self.checkpoint)
+
+
+def checkpoint_weights(
+    checkpoint: Checkpoint, recipes: Mapping[str, Recipe], program: Program
+) -> dict[str, Unread]:
+    """Every weight of ``program`` by its ``recipes``; none is read yet."""
+    found = {buffer.name: Unread(recipes[buffer.name], checkpoint) for buffer in program.weights()}
+    for buffer in program.weights():
+        assert found[buffer.name].shape == buffer.matrix, f"{buffer.name}: {recipes[buffer.name]}"
+    return found

@@ -5,14 +5,14 @@ from __future__ import annotations
 import ctypes
 import mmap
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 
 import numpy as np
 import numpy.typing as npt
 
 from ..formats import FORMATS
 from ..program import Buffer
-from ..step import Packed
+from ..step import Packed, Weight, packed_bytes
 from . import abi
 
 CODES = {name: code for code, name in enumerate(FORMATS)}
@@ -24,33 +24,58 @@ _BATCH = 1 << 26
 """Bytes of weights that are packed in one call, during which other threads of Python run."""
 
 
-def packs(matrix: Packed) -> bool:
+Place = Callable[[Buffer, npt.NDArray[np.uint8], bool], None]
+
+
+def packs(matrix: Weight) -> bool:
     """Whether a matrix is multiplied in packed order: those whose weights are integers times a scale."""
     return matrix.format.block > 1 and matrix.format.name != "fp8_block"
 
 
 def lay_out(
-    level: str, buffers: Sequence[Buffer], weights: Mapping[str, Packed], chosen: Set[str], threads: int
-) -> Iterator[tuple[Buffer, npt.NDArray[np.uint8], bool]]:
-    """Every buffer with its weight's bytes, [rows, row_bytes], and whether they are packed: those ``chosen``
-    by name are. Raises `MemoryError`."""
+    level: str,
+    buffers: Sequence[Buffer],
+    weights: Mapping[str, Weight],
+    chosen: Set[str],
+    threads: int,
+    place: Place,
+) -> None:
+    """Load every weight, and call ``place`` with its buffer, its bytes [rows, row_bytes], and whether they
+    are packed: those ``chosen`` by name are. Of weights that have to be read there is one at a time, apart
+    from what ``place`` keeps. Raises `MemoryError`."""
     arena = Arena(level, (weights[buffer.name] for buffer in buffers if buffer.name in chosen))
     for some in _batches(buffers, weights):
-        names = [buffer.name for buffer in some if buffer.name in chosen]
-        packed = dict(zip(names, arena.pack([weights[name] for name in names], threads), strict=True))
-        for buffer in some:
-            plain: npt.NDArray[np.uint8] = weights[buffer.name].data.numpy()
-            yield buffer, packed.get(buffer.name, plain), buffer.name in packed
+        _lay_out(arena, some, weights, chosen, threads, place)
 
 
-def _batches(buffers: Sequence[Buffer], weights: Mapping[str, Packed]) -> Iterator[list[Buffer]]:
-    """Runs of buffers whose weights have about `_BATCH` bytes."""
+def _lay_out(
+    arena: Arena,
+    buffers: Sequence[Buffer],
+    weights: Mapping[str, Weight],
+    chosen: Set[str],
+    threads: int,
+    place: Place,
+) -> None:
+    loaded = [(buffer, weights[buffer.name].load()) for buffer in buffers]
+    moved = iter(arena.pack([weight for buffer, weight in loaded if buffer.name in chosen], threads))
+    for buffer, weight in loaded:
+        packed = buffer.name in chosen
+        place(buffer, next(moved) if packed else weight.data.numpy(), packed)
+
+
+def _batches(buffers: Sequence[Buffer], weights: Mapping[str, Weight]) -> Iterator[list[Buffer]]:
+    """Runs of buffers whose weights are at hand and have about `_BATCH` bytes; others are alone."""
     batch: list[Buffer] = []
     size = 0
     for buffer in buffers:
+        weight = weights[buffer.name]
+        at_hand = isinstance(weight, Packed)
+        if batch and not at_hand:
+            yield batch
+            batch, size = [], 0
         batch.append(buffer)
-        size += weights[buffer.name].data.numel()
-        if size >= _BATCH:
+        size += packed_bytes(weight)
+        if size >= _BATCH or not at_hand:
             yield batch
             batch, size = [], 0
     if batch:
@@ -64,15 +89,16 @@ class Arena:
     loss. Raises `MemoryError` where there is no room.
     """
 
-    def __init__(self, level: str, matrices: Iterable[Packed]) -> None:
+    def __init__(self, level: str, matrices: Iterable[Weight]) -> None:
         self._level = level.encode()
         self._lanes = int(abi.load().ultra_cpu_lanes(self._level))
         self._used = 0
         self._memory = _reserve(sum(self._size(matrix) for matrix in matrices))
 
-    def _size(self, matrix: Packed) -> int:
-        rows, row_bytes = matrix.data.shape
-        return -(-(-(-rows // self._lanes) * self._lanes * row_bytes) // _ALIGN) * _ALIGN
+    def _size(self, matrix: Weight) -> int:
+        rows, columns = matrix.shape
+        whole = -(-rows // self._lanes) * self._lanes
+        return -(-whole * matrix.format.row_bytes(columns) // _ALIGN) * _ALIGN
 
     def pack(self, matrices: Sequence[Packed], threads: int) -> list[npt.NDArray[np.uint8]]:
         """The matrices in packed order: uint8 [groups * lanes, row_bytes] each."""

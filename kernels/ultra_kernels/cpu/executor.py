@@ -21,7 +21,7 @@ from torch import Tensor
 from ..program import BLOCK, Buffer, Kind, Op, Program
 from ..rounds import check, check_tokens
 from ..sampling import BadLogits, Draw
-from ..step import NOT_NUMBERS, Heard, Packed, Sizes, Step, Stopped, Stream
+from ..step import NOT_NUMBERS, Heard, Sizes, Step, Stopped, Stream, Weight
 from . import abi, mixture
 from .arena import CODES, lay_out, packs
 from .processors import default_threads, pinnable
@@ -54,8 +54,9 @@ class Cost:
 class CpuExecutor:
     """Owns the machine and the buffers of one program; `run` executes steps on them.
 
-    ``weights`` maps buffer names to packed tensors: quantised matrices are copied, the rest stays where it
-    is; ``threads`` counts the calling one and defaults to the processors that this process may use; ``pin``
+    ``weights`` maps buffer names to packed tensors, or what reads them, which is asked for one by one in the
+    order of the program: quantised matrices are copied, the rest stays where it is; ``threads`` counts the
+    calling one and defaults to the processors that this process may use; ``pin``
     keeps each of the other threads on a processor of its own, as long as there are enough (Linux alone);
     ``progress(done, total)`` is called per weight. Raises `ValueError` for a weight whose shape is not the
     program's, a number of threads that is not 1 to `MAX_THREADS`, and pinning where it cannot be had;
@@ -68,7 +69,7 @@ class CpuExecutor:
     def __init__(
         self,
         program: Program,
-        weights: Mapping[str, Packed],
+        weights: Mapping[str, Weight],
         sizes: Sizes,
         threads: int | None = None,
         progress: Callable[[int, int], None] = lambda done, total: None,
@@ -126,23 +127,27 @@ class CpuExecutor:
 
     # --- buffers ------------------------------------------------------------------------------------
 
-    def _load(self, weights: Mapping[str, Packed], progress: Callable[[int, int], None]) -> None:
+    def _load(self, weights: Mapping[str, Weight], progress: Callable[[int, int], None]) -> None:
         wanted = self.program.weights()
         for buffer in wanted:
-            packed = weights[buffer.name]
-            if packed.shape != buffer.matrix:
-                raise ValueError(f"{buffer.name} is {packed.shape}, the program wants {buffer.shape}")
+            weight = weights[buffer.name]
+            if weight.shape != buffer.matrix:
+                raise ValueError(f"{buffer.name} is {weight.shape}, the program wants {buffer.shape}")
         multiplied = {id for node in self.program.nodes if node.op is not Op.EMBED for id in node.operands}
         integer = {b.name for b in wanted if b.id in multiplied and packs(weights[b.name])}
-        for done, (buffer, data, moved) in enumerate(
-            lay_out(self.level, wanted, weights, integer, self.threads)
-        ):
-            weight = weights[buffer.name]
+        done = 0
+
+        def place(buffer: Buffer, data: npt.NDArray[np.uint8], moved: bool) -> None:
+            nonlocal done
+            format = weights[buffer.name].format
             if len(buffer.shape) == 1:  # vectors are added and multiplied: float32
-                self._bind(buffer, weight.format.rows(weight.data)[0].numpy())
+                self._bind(buffer, format.rows(torch.from_numpy(data))[0].numpy())
             else:
-                self._bind(buffer, data, weight.shape[1], CODES[weight.format.name], moved)
-            progress(done + 1, len(wanted))
+                self._bind(buffer, data, buffer.matrix[1], CODES[format.name], moved)
+            done += 1
+            progress(done, len(wanted))
+
+        lay_out(self.level, wanted, weights, integer, self.threads, place)
 
     def _place(self, buffer: Buffer) -> None:
         if buffer.kind is Kind.CONSTANT:

@@ -167,8 +167,15 @@ def test_paths(server: FileServer, tmp_path: Path) -> None:
         hub.resolve("models/absent.gguf")
     file.write_bytes(b"x")
     assert hub.resolve(str(file)) == file
-    with pytest.raises(UnsupportedModel, match="only GGUF"):
+    assert hub.resolve(str(tmp_path)) == file  # it is alone there
+    (tmp_path / "other.gguf").write_bytes(b"x")
+    with pytest.raises(UnsupportedModel, match="a folder with 2 GGUF files: give the path of one"):
         hub.resolve(str(tmp_path))
+    (tmp_path / "config.json").write_text("{}")
+    assert hub.resolve(str(tmp_path)) == tmp_path
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UnsupportedModel, match="neither config.json nor a GGUF file"):
+        hub.resolve(str(tmp_path / "empty"))
     assert not server.requests
 
 

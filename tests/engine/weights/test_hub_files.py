@@ -44,9 +44,9 @@ def test_choice(given: list[HubFile], wanted: str | None, chosen: str) -> None:
             UnknownModel,
             "several files; name one as o/r:FILE out of a",
         ),
-        (files("model.safetensors"), None, UnsupportedModel, "safetensors; try o/r-GGUF"),
-        (files("README.md"), None, UnsupportedModel, "it has none"),
-        (files("a-00001-of-00002.gguf"), None, UnsupportedModel, "single-file"),
+        (files("model.safetensors"), None, UnsupportedModel, "neither a config.json .* try o/r-GGUF"),
+        (files("README.md", "pytorch_model.bin"), None, UnsupportedModel, "any other form are not loaded"),
+        (files("a-00001-of-00002.gguf"), None, UnsupportedModel, "nor a GGUF model in one file"),
     ],
 )
 def test_no_choice(given: list[HubFile], wanted: str | None, error: type[Exception], reason: str) -> None:
@@ -64,8 +64,9 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FileServer]:
 def test_listing(server: FileServer) -> None:
     lfs = {"sha256": "ab", "size": 5, "pointerSize": 1}
     siblings = [{"rfilename": "a.gguf", "size": 5, "lfs": lfs}, {"rfilename": "b", "size": 1}]
-    server.files["/api/models/o/r"] = json.dumps({"id": "o/r", "siblings": siblings}).encode()
-    assert hub_files.listing("o/r") == [HubFile("a.gguf", 5, "ab"), HubFile("b", 1, None)]
+    server.files["/api/models/o/r"] = json.dumps({"id": "o/r", "sha": "1f", "siblings": siblings}).encode()
+    assert hub_files.listing("o/r") == [HubFile("a.gguf", 5, "ab", "1f"), HubFile("b", 1, None, "1f")]
+    assert hub_files.url("o/r", "a.gguf", "1f").endswith("/o/r/resolve/1f/a.gguf")
 
 
 def test_listing_troubles(server: FileServer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,1 @@
+"""Speculation: tokens guessed ahead, which the target checks in one step."""
