@@ -209,7 +209,9 @@ def count_tokens(request: Request) -> int:
     if request.tokens is not None:
         return len(request.tokens)
     texts = (
-        [request.prompt or ""] if request.messages is None else [m["content"] or "" for m in request.messages]
+        [request.prompt or ""]
+        if request.messages is None
+        else [m.get("content") or "" for m in request.messages]
     )
     return sum(len(text.split()) for text in texts)
 

@@ -28,9 +28,6 @@ class Tools:
     def __contains__(self, name: str) -> bool:
         return name in self._parameters
 
-    def __str__(self) -> str:
-        return ", ".join(self._parameters)
-
     def has(self, tool: str, parameter: str) -> bool:
         """Whether ``tool`` is known to have such a parameter; of one without a schema we know nothing."""
         known = self._parameters.get(tool)
@@ -52,9 +49,11 @@ class Tools:
 
 def _types(schema: Mapping[str, Any]) -> set[str]:
     given = schema.get("type")
-    found = {given} if isinstance(given, str) else set(given) if isinstance(given, list) else set()
+    kinds = given if isinstance(given, list) else [given]
+    found = {kind for kind in kinds if isinstance(kind, str)} & (_JSON_TYPES | {"string"})
     for key in ("anyOf", "oneOf", "allOf"):
-        for option in schema.get(key) or ():
+        options = schema.get(key)
+        for option in options if isinstance(options, list) else ():
             if isinstance(option, Mapping):
                 found |= _types(option)
-    return {str(kind) for kind in found} & (_JSON_TYPES | {"string"})
+    return found

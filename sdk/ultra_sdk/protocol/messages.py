@@ -105,7 +105,8 @@ class Sampling(msgspec.Struct, frozen=True, omit_defaults=True):
     seed: int | None = None
     """Noise is keyed by (seed, position); without one the server draws a seed and reports it."""
     stop: list[str] = []
-    """The text ends just before the first of these; none of their bytes is ever sent."""
+    """The answer ends just before the first of these; none of their bytes is ever sent. They are looked for
+    in all that the model writes, so also in its reasoning and its calls."""
     repetition_penalty: float = 1.0
     presence_penalty: float = 0.0
     frequency_penalty: float = 0.0
