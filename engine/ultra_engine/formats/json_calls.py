@@ -9,7 +9,7 @@ from typing import Any
 from .calls import ARGUMENTS, NAMES, from_value, no_call, plain, plausible
 from .cursor import Wait
 from .scanner import Scanner
-from .strict import NotJson, Strict
+from .strict import MAX_KEY, NotJson, Strict
 from .tools import Tools
 
 
@@ -77,7 +77,7 @@ class JsonCalls:
                 self._scanner.start(name)
                 yield from Strict(self._cursor, self._scanner.arguments, self._ends).value()
                 continue
-            found[key] = yield from self._value()
+            found[key] = yield from self._value(key)
             if self._known and (name := self._name(found)) and name not in self._tools:
                 raise NoCall
         if not self._scanner.started:
@@ -98,9 +98,13 @@ class JsonCalls:
     def _name(self, found: dict[str, Any]) -> str:
         return next((plain(found[key]) for key in NAMES if isinstance(found.get(key), str)), "")
 
-    def _value(self) -> Wait[Any]:
+    def _value(self, key: str) -> Wait[Any]:
         kept: list[str] = []
-        yield from Strict(self._cursor, kept.append, self._ends).value(1)
+        strict = Strict(self._cursor, kept.append, self._ends)
+        if key in NAMES and (yield from self._cursor.char()) in ('"', "'"):
+            yield from strict.string(MAX_KEY)  # no name is longer, and text may begin like this
+        else:
+            yield from strict.value(1)
         return json.loads("".join(kept))
 
 

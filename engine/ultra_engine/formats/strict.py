@@ -155,9 +155,10 @@ class Strict:
         while True:
             if most is not None and self._cursor.position - start > most:
                 raise self.error("a name is too long")
+            char = yield from self._cursor.char()
             if safe := self._cursor.run(_SAFE if most is None else _ONE):
                 self.emit(safe)
-            char = yield from self._cursor.char()
+                continue
             if char == "" or char in self._ends or (char == "<" and (yield from self._over())):
                 raise self.error("a string is cut off")
             if char == "\\":

@@ -38,9 +38,11 @@ class Thoughts:
     def _body(self, closers: tuple[str, ...]) -> Wait[None]:
         fresh = True
         while True:
+            yield from self._cursor.char()
             if plain := self._cursor.run(_PLAIN):
                 self._scanner.reasoning(plain)
                 fresh = False
+                continue
             blank = yield from self._cursor.blank()
             char = yield from self._cursor.char(blank)
             if char == "":
@@ -55,6 +57,7 @@ class Thoughts:
             if fresh and char == "<" and (yield from self._calls(blank)):
                 self._scanner.syntax(self._cursor.take(blank))
                 return
+            fresh = fresh and blank > 0
             self._scanner.reasoning(self._cursor.take(blank or 1))
 
     def _calls(self, offset: int) -> Wait[bool]:

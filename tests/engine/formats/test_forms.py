@@ -427,6 +427,8 @@ def test_without_tools_there_are_no_calls(form: Form) -> None:
             "the <tool_call> tag\n<tool_call> x",
             "ok",
         ),
+        (tagged(), "<think>x <tool_call><function=read></think>ok", "x <tool_call><function=read>", "ok"),
+        (tagged(), "<think>\n<<tool_call><function=read></think>ok", "<<tool_call><function=read>", "ok"),
         (tagged(), " Because <think> is a tag", "", " Because <think> is a tag"),
         (tagged(), "<thin", "", "<thin"),
         (tagged(NO_TOOLS), "<think>a</think>{}", "a", "{}"),

@@ -105,7 +105,10 @@ def streamed(text: str, cuts: list[int], cut_off: bool = False) -> str:
 @given(VALUES, st.lists(st.integers(0, 60), max_size=5), st.booleans())
 def test_json_passes_as_it_comes(value: Any, cuts: list[int], ascii_only: bool) -> None:
     text = json.dumps(value, ensure_ascii=ascii_only)
-    assert json.loads(streamed(text, [cut for cut in cuts if cut < len(text)])) == value
+    passed = streamed(text, [cut for cut in cuts if cut < len(text)])
+    assert (
+        passed == streamed(text, []) == streamed(text, list(range(len(text)))) and json.loads(passed) == value
+    )
 
 
 @given(st.text("{}[]:,'\"\\\ntrue1 u d8", max_size=30), st.lists(st.integers(0, 30), max_size=5))
