@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from call_forms import CODE, TEXT_FORMS, Form, gpt_oss
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scans import Make, found, harmony, marked, pieces_of, scan, source, tagged
@@ -49,6 +50,32 @@ def test_so_is_any_text_of_gpt_oss(text: str, cuts: set[int], cut: bool) -> None
         )
 
     check(named, text, cuts, cut)
+
+
+edits = st.lists(
+    st.tuples(
+        st.integers(0, 250),
+        st.integers(0, 9),
+        st.sampled_from(
+            [*"<>{}[]\"'\\/=:,\n` é", "", "</parameter>", "</tool_call>", "<tool_call>", "```", "</think>"]
+        ),
+    ),
+    max_size=4,
+)
+
+
+@settings(max_examples=150)
+@given(st.sampled_from([*TEXT_FORMS, gpt_oss]), CODE, CODE, edits, CUTS, st.booleans())
+def test_calls_with_faults_are_read_whole_too(
+    form: Form, first: str, second: str, faults: list[tuple[int, int, str]], cuts: set[int], cut: bool
+) -> None:
+    text = f"{form('a.py', first)}\n{form('b', second)}\nend"
+    for place, length, instead in faults:
+        text = text[:place] + instead + text[place + length :]
+    if form is gpt_oss:
+        assert source(check(harmony(), marked(text), cuts, cut)).replace(APART, "") == text.replace(APART, "")
+    else:
+        assert source(check(tagged(), text, cuts, cut)) == text
 
 
 @given(st.text(max_size=40), CUTS)
