@@ -79,3 +79,6 @@ def gpt_oss(path: str, content: str) -> str:
 
 
 TEXT_FORMS = [hermes, qwen_coder, glm, mistral, fenced, bare]
+
+READ = [("read", {"path": "a.py"})]
+"""What `found` has of a call that reads ``a.py``."""
