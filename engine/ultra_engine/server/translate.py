@@ -55,6 +55,11 @@ def _check_prompt(create: wire.Create, info: EngineInfo) -> None:
 
 
 def _messages(messages: list[wire.ChatMessage] | None) -> list[dict[str, Any]] | None:
+    for message in messages or ():
+        if not all(call.name for call in message.tool_calls or ()):
+            raise RequestError(
+                "messages: a call has no name; say what is no sound call as content", "messages"
+            )
     return None if messages is None else [msgspec.to_builtins(message) for message in messages]
 
 
