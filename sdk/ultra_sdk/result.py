@@ -56,6 +56,11 @@ class Result(msgspec.Struct, frozen=True):
         return self.samples[0].tool_calls
 
     @property
+    def broken_calls(self) -> list[ToolCall]:
+        """What was meant as a call in the first sample and is none."""
+        return self.samples[0].broken_calls
+
+    @property
     def tokens_per_second(self) -> float:
         """Tokens after the first of each sample, over the decoding time; 0.0 if there were none."""
         steps = self.usage.output_tokens - len(self.samples)

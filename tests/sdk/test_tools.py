@@ -34,6 +34,7 @@ async def test_an_answer_with_reasoning_and_calls() -> None:
     assert (result.text, result.reasoning, result.finish) == ("I read it.", "Let me see.", "tool_calls")
     assert result.tool_calls == [ToolCall(0, "c1", "read", '{"path": "a.py"}')]
     assert result.tool_calls[0].parse() == {"path": "a.py"}
+    assert result.broken_calls == result.samples[0].broken_calls
     for sample in result.samples:
         [broken] = sample.broken_calls
         assert broken.error == "a string is cut off" and sample.token_count == 6
