@@ -26,6 +26,17 @@ def test_events_come_in_order(engine: Engine) -> None:
     assert done.stats.prefill_ms + done.stats.decode_ms <= done.stats.total_ms
 
 
+def test_tools_are_in_the_prompt_and_their_answers_are_told_token_by_token(engine: Engine) -> None:
+    asked: dict[str, Any] = {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 20}
+    tools = [{"name": "read", "description": "Read a file.", "parameters": {"type": "object"}}]
+    plain = run(engine, temperature=1.0, seed=7, **asked).wait()
+    told = run(engine, temperature=1.0, seed=7, **asked, tools=tools, n=2)
+    done = told.wait()
+    assert isinstance(plain, Done) and isinstance(done, Done)
+    assert done.stats.prompt_tokens > plain.stats.prompt_tokens + 20
+    assert len(told.tokens(0)) == len(told.tokens(1)) == 20 and engine.info.capabilities == ("tools",)
+
+
 def test_the_same_seed_gives_the_same_text_alone_or_after_others(engine: Engine) -> None:
     first = run(engine, temperature=1.0, seed=7, max_tokens=20)
     run(engine, "something else entirely", temperature=1.0, max_tokens=9)

@@ -19,6 +19,7 @@ KEYS = (
     ("↑ ↓", "earlier messages; a queued message"),
     ("PgUp PgDn, Ctrl+Home, Ctrl+End", "scroll"),
     ("Tab", "complete a command"),
+    ("Ctrl+R", "show or hide the reasoning"),
     ("Ctrl+P", "all actions"),
     ("Ctrl+Z", "suspend"),
     ("Ctrl+C twice, Ctrl+D", "quit"),

@@ -57,12 +57,12 @@ def _vocabulary(
         pieces[id] = text.encode() if id in added else to_bytes(text)
     bos_text, eos_text = special_text(config, "bos"), special_text(config, "eos")
     bos = ids.get(bos_text) if bos_text else None
-    eog = end_ids({token.content: id for id, token in added.items()})
-    eog |= {ids[eos_text]} if eos_text in ids else set()
     listed = generation.get("eos_token_id")
+    declared = [ids[eos_text]] if eos_text in ids else []
     for end in listed if isinstance(listed, list) else [listed]:
         if isinstance(end, int) and 0 <= end < len(pieces):
-            eog.add(end)
+            declared.append(end)
+    eog = end_ids({token.content: id for id, token in added.items()}, declared)
     return Vocabulary(
         pieces=tuple(pieces),
         hidden=frozenset(id for id, token in added.items() if token.special),

@@ -152,8 +152,8 @@ def _vocabulary(file: GGUFFile, kind: str, tokens: list[str], types: list[int]) 
             pieces.append(text.encode())
     pre = file.field("tokenizer.ggml.pre", str, "default")
     bos = _id(file, "bos", len(tokens), 1 if spm else None)
-    eog = end_ids({text: id for id, text in enumerate(tokens) if types[id] != TokenType.NORMAL})
-    eog |= {id for name in ("eos", "eot", "eom") if (id := _id(file, name, len(tokens))) is not None}
+    declared = [id for name in ("eos", "eot", "eom") if (id := _id(file, name, len(tokens))) is not None]
+    eog = end_ids({text: id for id, text in enumerate(tokens) if types[id] != TokenType.NORMAL}, declared)
     if spm and "tokenizer.ggml.eos_token_id" not in file.metadata and len(tokens) > 2:
         eog.add(2)
     return Vocabulary(

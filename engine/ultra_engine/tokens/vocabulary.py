@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -96,9 +96,9 @@ def byte_value(token: str) -> int | None:
     return None
 
 
-def end_ids(ids: Mapping[str, int]) -> set[int]:
-    """Ids of the tokens that end generation by their text."""
-    found = {ids[text] for text in END_TOKENS if text in ids}
+def end_ids(ids: Mapping[str, int], declared: Iterable[int] = ()) -> set[int]:
+    """Ids of the tokens that end generation, by their text or because a model's files say so."""
+    found = {ids[text] for text in END_TOKENS if text in ids} | set(declared)
     if "<|return|>" in ids and "<|call|>" in ids:  # harmony, where it ends only a message
         found.discard(ids.get("<|end|>", -1))
     return found

@@ -108,6 +108,13 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"prompt": "x", "sampling": {"logit_bias": {"x": 1}}}, "logit_bias"),
     ({"prompt": "x", "sampling": {"logit_bias": {"1000": 1}}}, "logit_bias"),
     ({"prompt": "x", "sampling": {"logit_bias": {"-1": 1}}}, "logit_bias"),
+    ({"messages": [{"role": "assistant", "tool_calls": [{"function": {"name": "f"}}]}]}, "messages"),
+    ({"prompt": "x", "tools": [{"name": "f"}]}, "tools"),
+    ({"messages": [{"role": "user"}], "tools": [{"name": "f"}, {"name": "f"}]}, "tools"),
+    ({"messages": [{"role": "user"}], "tools": [{"name": "a b"}]}, "tools"),
+    ({"messages": [{"role": "user"}], "tools": [{"name": "x" * 200}]}, "tools"),
+    ({"messages": [{"role": "user"}], "tool_choice": "required"}, "tool_choice"),
+    ({"messages": [{"role": "user"}], "reasoning": "extreme"}, "reasoning"),
     ({"prompt": "x", "sampling": {"logit_bias": {"٣": 1}}}, "logit_bias"),
 ]
 

@@ -45,3 +45,4 @@ def test_ends() -> None:
     assert end_ids({"<|im_end|>": 1, "x": 2, "</s>": 3}) == {1, 3}
     harmony = {"<|return|>": 1, "<|call|>": 2, "<|end|>": 3}
     assert end_ids(harmony) == {1, 2} and end_ids({"<|end|>": 3}) == {3}
+    assert end_ids(harmony, [3, 9]) == {1, 2, 9}, "files declare the end of a message as one of a turn"
