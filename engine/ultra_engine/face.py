@@ -22,6 +22,8 @@ class EngineInfo:
     max_queue: int = 256
     max_active: int = 1
     max_n: int = 16
+    capabilities: tuple[str, ...] = ()
+    """See `Hello` on the wire."""
 
 
 class EngineFace(Protocol):

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from .protocol import SampleDone as SampleDone
     from .protocol import Sampling as Sampling
     from .protocol import Timing as Timing
+    from .protocol import ToolCall as ToolCall
+    from .protocol import ToolSpec as ToolSpec
     from .protocol import Usage as Usage
     from .result import Result as Result
     from .result import Sample as Sample
@@ -70,6 +72,8 @@ _HOMES = {
         "SampleDone",
         "Sampling",
         "Timing",
+        "ToolCall",
+        "ToolSpec",
         "Usage",
     ),
     "result": ("Result", "Sample"),

@@ -11,7 +11,7 @@ import msgspec
 
 from .connection import Connection
 from .discovery import Target
-from .protocol import ChatMessage, Create, Hello, Sampling
+from .protocol import ChatMessage, Create, Hello, ReasoningEffort, Sampling, ToolCall, ToolChoice, ToolSpec
 from .reach import reach
 from .result import Result
 from .stream import Stream
@@ -22,13 +22,15 @@ if TYPE_CHECKING:
     from typing import Unpack
 
 Messages = Sequence[ChatMessage | Mapping[str, Any]]
+Tools = Sequence[ToolSpec | Mapping[str, Any]]
 
 
 class Options(TypedDict, total=False):
     """The keyword arguments of `Client.stream` and `Client.generate`.
 
-    ``messages``, ``raw`` or ``tokens`` replace the prompt. Those from ``temperature`` on are fields of
-    `Sampling` and override those of ``sampling``; ``stop`` may be one string.
+    ``messages``, ``raw`` or ``tokens`` replace the prompt. Messages and ``tools`` may be mappings, in our
+    form or OpenAI's. Those from ``temperature`` on are fields of `Sampling` and override those of
+    ``sampling``; ``stop`` may be one string.
     """
 
     messages: Messages | None
@@ -38,6 +40,9 @@ class Options(TypedDict, total=False):
     n: int
     logprobs: int
     return_tokens: bool
+    tools: Tools
+    tool_choice: ToolChoice
+    reasoning: ReasoningEffort
     id: str
     timeout: Timeout
     sampling: Sampling
@@ -174,6 +179,8 @@ def build(prompt: str | Messages | None, options: Options) -> Create:
         values["messages"] = [ChatMessage("user", prompt)] if isinstance(prompt, str) else prompt
     if values.get("messages") is not None:
         values["messages"] = [_message(message) for message in values["messages"]]
+    if "tools" in values:
+        values["tools"] = [_tool(tool) for tool in values["tools"] or ()]
     if values.get("tokens") is not None:
         values["tokens"] = list(values["tokens"])
     values.setdefault("id", secrets.token_hex(8))
@@ -185,4 +192,21 @@ def build(prompt: str | Messages | None, options: Options) -> Create:
 def _message(message: ChatMessage | Mapping[str, Any]) -> ChatMessage:
     if isinstance(message, ChatMessage):
         return message
-    return msgspec.convert(dict(message), ChatMessage)
+    values = dict(message)
+    calls = values.get("tool_calls")
+    if calls is not None:
+        values["tool_calls"] = [_call(index, call) for index, call in enumerate(calls)]
+    return msgspec.convert(values, ChatMessage)
+
+
+def _call(index: int, call: ToolCall | Mapping[str, Any]) -> ToolCall:
+    if isinstance(call, ToolCall):
+        return call
+    values = {"index": index, **call, **call.get("function", {})}
+    if isinstance(values.get("arguments"), Mapping):
+        values["arguments"] = msgspec.json.encode(values["arguments"]).decode()
+    return msgspec.convert(values, ToolCall)
+
+
+def _tool(tool: ToolSpec | Mapping[str, Any]) -> ToolSpec:
+    return tool if isinstance(tool, ToolSpec) else msgspec.convert(dict(tool.get("function", tool)), ToolSpec)

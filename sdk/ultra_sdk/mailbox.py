@@ -11,7 +11,7 @@ from collections import deque
 
 from .errors import EngineError, ProtocolError
 from .events import Arrival
-from .protocol import Delta, Done, Failed, merge_deltas
+from .protocol import Delta, Done, Failed, Run
 
 
 class Mailbox:
@@ -21,8 +21,8 @@ class Mailbox:
         self.request_id = request_id
         self.ended = False
         """A terminal message or a failure has arrived (it may still be unread)."""
-        self._queue: deque[Arrival | list[Delta]] = deque()
-        self._runs: dict[int, list[Delta]] = {}  # per sample, the list in _queue that may still grow
+        self._queue: deque[Arrival | Run] = deque()
+        self._runs: dict[int, Run] = {}  # per sample, the run in _queue that may still grow
         self._offsets: dict[int, int] = {}
         self._seq = 0
         self._failure: EngineError | None = None
@@ -58,10 +58,9 @@ class Mailbox:
             return
         self._offsets[delta.sample] = expected + delta.count
         run = self._runs.get(delta.sample)
-        if run is None:
-            run = self._runs[delta.sample] = []
+        if run is None or not run.add(delta):
+            run = self._runs[delta.sample] = Run(delta)
             self._queue.append(run)
-        run.append(delta)
 
     def fail(self, error: EngineError) -> None:
         """Nothing more will come: after what has arrived, ``error`` is raised."""
@@ -90,8 +89,8 @@ class Mailbox:
                 raise self._failure
             return None
         item = self._queue.popleft()
-        if not isinstance(item, list):
+        if not isinstance(item, Run):
             return item
-        if self._runs.get(item[0].sample) is item:
-            del self._runs[item[0].sample]
-        return merge_deltas(item)
+        if self._runs.get(item.sample) is item:
+            del self._runs[item.sample]
+        return item.merged()

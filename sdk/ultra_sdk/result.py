@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import msgspec
 
-from .protocol import Finish, LogprobRow, Speculation, Timing, Usage
+from .protocol import Finish, LogprobRow, Speculation, Timing, ToolCall, Usage
 
 
 class Sample(msgspec.Struct, frozen=True):
-    """One answer. ``tokens`` and ``logprobs`` are empty unless they were asked for."""
+    """One answer. ``tokens`` and ``logprobs`` are empty unless they were asked for.
+
+    ``text`` is the answer alone. ``broken_calls`` were meant as calls and are none: the ``error`` of each
+    tells the model why.
+    """
 
     text: str
     finish: Finish
     token_count: int
     tokens: list[int] = []
     logprobs: list[LogprobRow] = []
+    reasoning: str = ""
+    tool_calls: list[ToolCall] = []
+    broken_calls: list[ToolCall] = []
 
     @property
     def logprob(self) -> float:
@@ -37,6 +44,16 @@ class Result(msgspec.Struct, frozen=True):
     def text(self) -> str:
         """The text of the first sample."""
         return self.samples[0].text
+
+    @property
+    def reasoning(self) -> str:
+        """The reasoning of the first sample."""
+        return self.samples[0].reasoning
+
+    @property
+    def tool_calls(self) -> list[ToolCall]:
+        """The calls of the first sample."""
+        return self.samples[0].tool_calls
 
     @property
     def tokens_per_second(self) -> float:

@@ -10,12 +10,24 @@ from .connection import Connection
 from .errors import EngineError, IdleTimeout, ProtocolError, RequestError, _Interrupted, from_wire
 from .events import Event
 from .mailbox import Mailbox
-from .protocol import Cancel, Create, Delta, Done, Failed, Finish, LogprobRow, SampleDone
+from .protocol import (
+    Cancel,
+    Create,
+    Delta,
+    Done,
+    Failed,
+    Finish,
+    LogprobRow,
+    SampleDone,
+    ToolCall,
+    merge_calls,
+)
 from .result import Result, Sample
 from .timeout import Timeout
 
 if TYPE_CHECKING:
     from types import TracebackType
+    from typing import Self
 
     from .client import Client
 
@@ -28,6 +40,8 @@ class _SampleSoFar:
 
     def __init__(self) -> None:
         self.pieces: list[str] = []
+        self.thoughts: list[str] = []
+        self.calls: list[ToolCall] = []
         self.count = 0
         self.tokens: list[int] = []
         self.logprobs: list[LogprobRow] = []
@@ -35,6 +49,9 @@ class _SampleSoFar:
 
     def add(self, delta: Delta) -> None:
         self.pieces.append(delta.text)
+        if delta.reasoning:
+            self.thoughts.append(delta.reasoning)
+        self.calls += delta.tool_calls
         self.count += delta.count
         self.tokens += delta.tokens or ()
         self.logprobs += delta.logprobs or ()
@@ -42,6 +59,23 @@ class _SampleSoFar:
     def text(self) -> str:
         self.pieces = ["".join(self.pieces)]
         return self.pieces[0]
+
+    def tool_calls(self) -> list[ToolCall]:
+        self.calls = merge_calls(self.calls)
+        return list(self.calls)
+
+    def summed_up(self, finish: Finish) -> Sample:
+        calls = self.tool_calls()
+        return Sample(
+            text=self.text(),
+            finish=self.finish or finish,
+            token_count=self.count,
+            tokens=self.tokens,
+            logprobs=self.logprobs,
+            reasoning="".join(self.thoughts),
+            tool_calls=[call for call in calls if not call.error],
+            broken_calls=[call for call in calls if call.error],
+        )
 
 
 class Stream:
@@ -101,12 +135,25 @@ class Stream:
 
     @property
     def text(self) -> TextStream:
-        """The text of sample 0 as it comes: ``async for piece in stream.text``."""
+        """The answer of sample 0 as it comes: ``async for piece in stream.text``. No reasoning, no calls."""
         return TextStream(self)
+
+    @property
+    def reasoning(self) -> ReasoningStream:
+        """What sample 0 thinks, as it comes; reading this takes the answer off the stream as well."""
+        return ReasoningStream(self)
 
     def text_so_far(self, sample: int = 0) -> str:
         """The text of a sample that has been read from this stream."""
         return self._samples[sample].text()
+
+    def reasoning_so_far(self, sample: int = 0) -> str:
+        """The same of its reasoning."""
+        return "".join(self._samples[sample].thoughts)
+
+    def tool_calls_so_far(self, sample: int = 0) -> list[ToolCall]:
+        """The same of its calls: the last one may lack the end of its arguments."""
+        return self._samples[sample].tool_calls()
 
     async def result(self) -> Result:
         """Read to the end and sum up. Raises whatever ended the request short of its terminal message."""
@@ -114,16 +161,7 @@ class Stream:
             pass
         done = self._done
         assert done is not None, "iteration ends without an exception only after Done"
-        samples = [
-            Sample(
-                text=sample.text(),
-                finish=sample.finish or done.finish,
-                token_count=sample.count,
-                tokens=sample.tokens,
-                logprobs=sample.logprobs,
-            )
-            for sample in self._samples
-        ]
+        samples = [sample.summed_up(done.finish) for sample in self._samples]
         return Result(self.id, samples, done.finish, done.usage, done.timing, done.speculation, done.seed)
 
     async def cancel(self) -> None:
@@ -203,16 +241,26 @@ class Stream:
 
 
 class TextStream:
-    """The text of sample 0, piece by piece."""
+    """The answer of sample 0, piece by piece."""
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
 
-    def __aiter__(self) -> TextStream:
+    def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> str:
         while True:
             event = await self._stream.__anext__()
-            if isinstance(event, Delta) and event.sample == 0 and event.text:
-                return event.text
+            if isinstance(event, Delta) and event.sample == 0 and (piece := self._piece(event)):
+                return piece
+
+    def _piece(self, delta: Delta) -> str:
+        return delta.text
+
+
+class ReasoningStream(TextStream):
+    """The reasoning of sample 0, piece by piece."""
+
+    def _piece(self, delta: Delta) -> str:
+        return delta.reasoning

@@ -48,6 +48,7 @@ from .protocol import (
     SampleDone,
     ServerMessage,
     Timing,
+    ToolCall,
     Usage,
 )
 from .protocol.runtime import RuntimeInfo, write_info
@@ -61,10 +62,22 @@ Ending = Literal["done", "hang", "silent", "drop", "close"]
 HEARTBEAT_SECONDS = 1.0
 
 
-class Answer(msgspec.Struct, frozen=True):
-    """What to say to one request: each chunk is one delta of one token."""
+class Thought(msgspec.Struct, frozen=True):
+    """A chunk of reasoning."""
 
-    chunks: Sequence[str] = ()
+    text: str
+
+
+Chunk = str | Thought | ToolCall
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What to say to one request: each chunk is one delta of one token.
+
+    Answer([Thought("Let me see."), "I read it.", ToolCall(0, "c1", "read", '{"path": "a.py"}')])
+    """
+
+    chunks: Sequence[Chunk] = ()
     delay: float = 0.0
     """Seconds before each chunk."""
     error: Error | None = None
@@ -72,7 +85,8 @@ class Answer(msgspec.Struct, frozen=True):
     then: Ending = "done"
     """After the chunks: finish; send only heartbeats until cancelled; send nothing at all, whatever happens;
     break the connection; close it in order."""
-    finish: Finish = "stop"
+    finish: Finish | None = None
+    """None: ``tool_calls`` if one of the chunks is a sound call, ``stop`` otherwise."""
     prompt_tokens: int = 8
     position: int = 0
     """The place in the queue that is reported first."""
@@ -197,7 +211,7 @@ class FakeEngine:
             server="fake",
             model=self.model,
             session=secrets.token_hex(8),
-            capabilities=[],
+            capabilities=["tools", "reasoning"],
             limits=limits,
             heartbeat_ms=2000,
             context_tokens=self.context_tokens,
@@ -254,12 +268,13 @@ class _Run:
                 return await self._end("length")
             self._first = self._first or time.monotonic()
             for sample in range(create.n):
-                await self._say(Delta, sample=sample, offset=index, text=chunk, count=1)
+                await self._say(Delta, sample=sample, offset=index, count=1, **_part(chunk))
             self._sent += 1
         if answer.error is not None:
             await self._say(Failed, error=answer.error)
         elif answer.then == "done":
-            await self._end(answer.finish)
+            calls = any(isinstance(chunk, ToolCall) and not chunk.error for chunk in answer.chunks)
+            await self._end(answer.finish or ("tool_calls" if calls else "stop"))
         elif answer.then == "drop":
             self._socket.transport.abort()
         elif answer.then == "close":
@@ -302,9 +317,16 @@ async def _send(socket: ServerConnection, message: ServerMessage) -> None:
     await socket.send(msgspec.json.encode(message), text=True)
 
 
-def _words(text: str) -> list[str]:
+def _part(chunk: Chunk) -> dict[str, Any]:
+    """The field of a delta in which a chunk is sent."""
+    if isinstance(chunk, Thought):
+        return {"reasoning": chunk.text}
+    return {"tool_calls": [chunk]} if isinstance(chunk, ToolCall) else {"text": chunk}
+
+
+def _words(text: str) -> list[Chunk]:
     """The pieces of ``text``, each with the white space before it: joined they are ``text`` again."""
-    pieces: list[str] = []
+    pieces: list[Chunk] = []
     for word in text.split(" "):
         pieces.append(f" {word}" if pieces else word)
     return pieces

@@ -8,11 +8,19 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from ultra_sdk import ChatMessage, Delta, Done, EngineError, PromptTooLong
+from ultra_sdk.protocol import Finish
 
 from ultra_tui.link import EngineLink
 from ultra_tui.meter import Meter
 
 Outcome = Literal["stop", "length", "cancelled", "failed"]
+_OUTCOMES: dict[Finish, Outcome] = {
+    "stop": "stop",
+    "tool_calls": "stop",
+    "length": "length",
+    "cancelled": "cancelled",
+    "error": "failed",
+}
 
 
 class View(Protocol):
@@ -154,7 +162,7 @@ class Session:
                     turn.pieces.append(event.text)
                     self._view.fragment(event.text)
                 elif isinstance(event, Done):
-                    outcome = event.finish if event.finish != "error" else "failed"
+                    outcome = _OUTCOMES[event.finish]
                 self._view.changed()
         return outcome
 

@@ -20,8 +20,8 @@ from ultra_sdk.protocol import (
     Pong,
     Prefill,
     Queued,
+    Run,
     ServerMessage,
-    merge_deltas,
 )
 
 _encode = msgspec.json.Encoder().encode
@@ -31,8 +31,8 @@ class Outbox:
     """Messages in, numbered JSON out. Numbers are given at the flush, so merging leaves no gaps."""
 
     def __init__(self) -> None:
-        self._queue: deque[ServerMessage | list[Delta] | _Status] = deque()
-        self._runs: dict[tuple[str, int], list[Delta]] = {}  # lists in _queue that may still grow
+        self._queue: deque[ServerMessage | Run | _Status] = deque()
+        self._runs: dict[tuple[str, int], Run] = {}  # those in _queue that may still grow
         self._statuses: dict[str, _Status] = {}  # queued or prefill in _queue that may still change
         self._seq: dict[str, int] = {}
 
@@ -58,10 +58,9 @@ class Outbox:
     def _put_delta(self, delta: Delta) -> None:
         key = delta.id, delta.sample
         run = self._runs.get(key)
-        if run is None:
-            run = self._runs[key] = []
+        if run is None or not run.add(delta):
+            run = self._runs[key] = Run(delta)
             self._queue.append(run)
-        run.append(delta)
 
     def _put_status(self, message: Queued | Prefill) -> None:
         waiting = self._statuses.get(message.id)
@@ -71,10 +70,10 @@ class Outbox:
         status = self._statuses[message.id] = _Status(message)
         self._queue.append(status)
 
-    def _number(self, item: ServerMessage | list[Delta] | _Status) -> ServerMessage:
+    def _number(self, item: ServerMessage | Run | _Status) -> ServerMessage:
         message: ServerMessage
-        if isinstance(item, list):
-            message = merge_deltas(item)
+        if isinstance(item, Run):
+            message = item.merged()
         elif isinstance(item, _Status):
             message = item.latest
         else:

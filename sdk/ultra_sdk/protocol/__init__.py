@@ -1,6 +1,6 @@
 """The wire protocol, shared by the server and its clients; `runtime` is how they find each other."""
 
-from .merge import merge_deltas
+from .merge import Run, merge_calls, merge_deltas
 from .messages import (
     PROTOCOL_VERSION,
     SUBPROTOCOL,
@@ -23,12 +23,16 @@ from .messages import (
     Pong,
     Prefill,
     Queued,
+    ReasoningEffort,
     SampleDone,
     Sampling,
     ServerMessage,
     Speculation,
     Terminal,
     Timing,
+    ToolCall,
+    ToolChoice,
+    ToolSpec,
     Usage,
 )
 
@@ -54,12 +58,18 @@ __all__ = [
     "Pong",
     "Prefill",
     "Queued",
+    "ReasoningEffort",
+    "Run",
     "SampleDone",
     "Sampling",
     "ServerMessage",
     "Speculation",
     "Terminal",
     "Timing",
+    "ToolCall",
+    "ToolChoice",
+    "ToolSpec",
     "Usage",
+    "merge_calls",
     "merge_deltas",
 ]

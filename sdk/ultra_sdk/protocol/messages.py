@@ -14,7 +14,12 @@ import msgspec
 SUBPROTOCOL = "engine.v1"
 PROTOCOL_VERSION = 1
 
-Finish = Literal["stop", "length", "cancelled", "error"]
+Finish = Literal["stop", "length", "cancelled", "error", "tool_calls"]
+"""``tool_calls`` is a ``stop`` after which the model waits for the results of its calls."""
+
+ToolChoice = Literal["auto", "none"]
+ReasoningEffort = Literal["auto", "off", "on", "low", "medium", "high"]
+"""``auto`` is the model's own default; a model without levels takes all but ``off`` for ``on``."""
 
 ErrorCode = Literal[
     "bad_message",
@@ -43,13 +48,47 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type")
 # --- values -----------------------------------------------------------------------------------------
 
 
+class ToolSpec(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A function that the model may call; ``parameters`` is a JSON schema of an object."""
+
+    name: str
+    description: str = ""
+    parameters: dict[str, Any] = {}
+
+
+class ToolCall(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A call of a tool, or a piece of one: the first has ``id`` and ``name``, more ``arguments`` follow.
+
+    Together the arguments are JSON, an object in all but odd cases, whatever form the model wrote them in.
+    """
+
+    index: int = 0
+    """Which call of its sample this is, from 0."""
+    id: str = ""
+    name: str = ""
+    arguments: str = ""
+    error: str = ""
+    """Not empty: it is no sound call, and this says why, for the model to read. ``arguments`` is then what
+    there is of them, or what the model wrote instead of a call."""
+
+    def parse(self) -> Any:
+        """The arguments as a value. Raises `msgspec.DecodeError` if they are no JSON, as after an error."""
+        return msgspec.json.decode(self.arguments or "{}")
+
+
 class ChatMessage(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One turn of a conversation, as the model's chat template sees it."""
+    """One turn of a conversation, as the model's chat template sees it.
+
+    ``tool_calls`` and ``reasoning`` are an assistant's; the result of a call is a turn of role ``tool`` with
+    the call's id as ``tool_call_id``. What a template does with the reasoning of earlier turns is its choice.
+    """
 
     role: str
     content: str | None = None
     name: str | None = None
-    tool_calls: list[dict[str, Any]] | None = None
+    tool_calls: list[ToolCall] | None = None
+    tool_call_id: str | None = None
+    reasoning: str | None = None
 
 
 class Sampling(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -148,6 +187,12 @@ class Create(Message, frozen=True, tag="create"):
     logprobs: int = 0
     return_tokens: bool = False
     on_disconnect: Literal["cancel", "keep"] = "cancel"
+    tools: list[ToolSpec] = []
+    """With ``messages`` only: what the model may call."""
+    tool_choice: ToolChoice = "auto"
+    """``none``: as if there were no tools."""
+    reasoning: ReasoningEffort = "auto"
+    """How much a reasoning model thinks before it answers, where its template has a say in that."""
 
 
 class Cancel(Message, frozen=True, tag="cancel"):
@@ -171,6 +216,7 @@ class Hello(Message, frozen=True, tag="hello"):
     model: str
     session: str
     capabilities: list[str]
+    """``tools``: requests may have tools. ``reasoning``: the model thinks before it answers."""
     limits: Limits
     heartbeat_ms: int
     context_tokens: int = 0
@@ -195,7 +241,10 @@ class Prefill(Message, frozen=True, tag="prefill"):
 
 
 class Delta(Message, frozen=True, tag="delta"):
-    """New text of one sample: one engine step or more. ``offset`` is the index of its first token."""
+    """What is new of one sample: one engine step or more. ``offset`` is the index of its first token.
+
+    Of what one message says, ``reasoning`` came before ``text``, and that before ``tool_calls``.
+    """
 
     id: str
     seq: int
@@ -205,6 +254,8 @@ class Delta(Message, frozen=True, tag="delta"):
     count: int = 0
     tokens: list[int] | None = None
     logprobs: list[LogprobRow] | None = None
+    reasoning: str = ""
+    tool_calls: list[ToolCall] = []
 
 
 class SampleDone(Message, frozen=True, tag="sample_done"):
