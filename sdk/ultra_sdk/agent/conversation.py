@@ -27,6 +27,8 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     tool: str = ""
     ok: bool = True
     calls: tuple[Called, ...] = ()
+    task: bool = False
+    """Whether it is what a person asked for."""
 
 
 Group = list[Entry]
@@ -42,6 +44,15 @@ def groups(entries: Iterable[Entry]) -> list[Group]:
         else:
             found.append([entry])
     return found
+
+
+def is_whole(entries: Iterable[Entry]) -> bool:
+    """Whether each call has its result, in order, and each result its call."""
+    return all(
+        [call.id for call in group[0].calls] == [entry.id for entry in group[1:]]
+        and group[0].role != "result"
+        for group in groups(entries)
+    )
 
 
 def chars(entries: Iterable[Entry]) -> int:
@@ -65,7 +76,7 @@ def records(entry: Entry) -> Iterator[dict[str, Any]]:
     if entry.role == "result":
         yield {"type": "result", "id": entry.id, "tool": entry.tool, "ok": entry.ok, "text": entry.text}
     else:
-        yield {"type": entry.role, "text": entry.text}
+        yield {"type": entry.role, "text": entry.text} | ({"task": True} if entry.task else {})
 
 
 def rebuilt(lines: Iterable[dict[str, Any]]) -> list[Entry]:
@@ -77,7 +88,7 @@ def rebuilt(lines: Iterable[dict[str, Any]]) -> list[Entry]:
     for record in paired(list(lines)):
         match record.get("type"):
             case "user" | "assistant" as role:
-                entries.append(Entry(role, str(record.get("text", ""))))
+                entries.append(Entry(role, str(record.get("text", "")), task=bool(record.get("task"))))
             case "call" if entries:
                 _add_call(entries, record)
             case "result":

@@ -1,10 +1,10 @@
-"""Which file is meant by a fenced block without a name: small models write the path in the prose around it."""
+"""Which file a fenced block without a name is: small models write the path in the prose around it."""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -47,11 +47,11 @@ class Guess:
     gives the text of an existing file.
     """
 
-    named: Collection[str]
+    named: list[str]
     peek: Callable[[str], str | None]
 
     def of(self, fence: Fence, lines: list[str]) -> tuple[str, str] | None:
-        """The path and the content of the file that ``fence`` (in the answer's ``lines``) is; None if none is.
+        """The path and content of the file that ``fence`` (in the answer's ``lines``) is; None if it is none.
 
         A file that exists is only meant by what could be it: all its definitions, some of them and nothing
         else, or half of its lines. A quotation is no edit.

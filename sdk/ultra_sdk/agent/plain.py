@@ -1,7 +1,7 @@
 """The plain protocol: fenced files below their paths, one fenced command, a line that says DONE.
 
-For models that do not hold a call syntax. Measured with Qwen2.5-Coder 1.5B: told these rules it explains how a
-person would do it; shown one example of them it keeps them. So the prompt is short and ends in examples.
+For models that do not hold a call syntax. Measured with Qwen2.5-Coder 1.5B: told these rules it explains how
+a person would do it; shown one example of them it keeps them. So the prompt is short and ends in examples.
 """
 
 from __future__ import annotations
@@ -53,12 +53,20 @@ WROTE = {
     "blocks": "path: greet.py\n<<<<<<< SEARCH\nprint('hello')\n=======\nprint('goodbye')\n>>>>>>> REPLACE\n"
     "DONE: greet.py says goodbye.",
 }
+LANGUAGES = {
+    "py": "python",
+    "js": "javascript",
+    "ts": "typescript",
+    "rs": "rust",
+    "md": "markdown",
+    "sh": "bash",
+}
 DONE = re.compile(r"^[ \t>*#]*DONE\b[*]*[ \t]*[:.-]?[*]*[ \t]*(.*)$", re.MULTILINE)
 PATH_LINE = re.compile(r"^path:\s*\S+\s*$", re.MULTILINE)
 
 
 class Plain:
-    """Drives a model by fenced blocks. ``tools`` are the parameters of each tool, for calls written otherwise."""
+    """Drives a model by fenced blocks. ``tools``: each tool's parameters, for calls written otherwise."""
 
     def __init__(self, tools: Mapping[str, Collection[str]], edits: Format = "whole") -> None:
         self._tools = tools
@@ -161,6 +169,5 @@ def _open(text: str) -> str:
 
 
 def _language(path: str) -> str:
-    known = {"py": "python", "js": "javascript", "ts": "typescript", "rs": "rust", "md": "markdown", "sh": "bash"}
     suffix = path.rpartition(".")[2] if "." in path.rpartition("/")[2] else ""
-    return known.get(suffix, suffix)
+    return LANGUAGES.get(suffix, suffix)

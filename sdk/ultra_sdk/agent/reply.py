@@ -52,7 +52,7 @@ class Driver(Protocol):
         """Read an answer; ``calls`` are those that the server found in it."""
 
     def enough(self, text: str) -> bool:
-        """Whether what has come of an answer is all that will be used, so that the rest need not be waited for."""
+        """Whether what has come is all that will be used, so that the rest need not be waited for."""
 
     def shown(self, path: str, content: str) -> str:
         """How a file is put into a prompt."""

@@ -68,7 +68,7 @@ class Sessions:
         found = []
         for path in self._folder.glob("*.jsonl") if self._folder.is_dir() else ():
             title = next(
-                (str(each.get("task", "")) for each in read_records(path) if each.get("type") == "user"), None
+                (str(each.get("title", "")) for each in read_records(path) if each.get("task")), None
             )
             if title is not None:
                 found.append(SessionInfo(path.stem, title[:TITLE_CHARS], path.stat().st_mtime))

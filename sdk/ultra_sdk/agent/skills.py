@@ -1,7 +1,7 @@
 """Skills: folders that teach a kind of task (agentskills.io), in ``.agents/skills/NAME/SKILL.md``.
 
-A model is shown names and descriptions; it reads the body when a task needs it, and further files when the body
-sends it there.
+A model is shown names and descriptions; it reads the body when a task needs it, and further files when the
+body sends it there.
 """
 
 from __future__ import annotations
@@ -60,7 +60,9 @@ def parse_skill(text: str, folder: str, path: str) -> Skill:
     head = front_matter(text)
     name, description = head.get("name", ""), head.get("description", "")
     if not NAME.fullmatch(name) or len(name) > MAX_NAME:
-        raise BadSkill(f"the name {name!r} must be lower-case words with hyphens, {MAX_NAME} characters at most")
+        raise BadSkill(
+            f"the name {name!r} must be lower-case words with hyphens, {MAX_NAME} characters at most"
+        )
     if name != folder:
         raise BadSkill(f"the name {name} is not that of its folder {folder}")
     if not description.strip() or len(description) > MAX_DESCRIPTION:

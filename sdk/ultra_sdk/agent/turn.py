@@ -1,4 +1,4 @@
-"""A turn as its consumer holds it: an iterator of events over a task that goes only as far as it is looked at."""
+"""A turn as its consumer holds it: events of work that goes only as far as it is looked at."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ class Turn:
     async for event in agent.turn("make the tests pass"):
         print(event)
 
-    The agent does nothing before the first event is asked for, and nothing more until the next one is: whoever
-    looks at a `ToolCalled` looks at it before the tool runs. No event is lost when ``__anext__`` is cancelled.
+    The agent does nothing before the first event is asked for, and nothing more until the next one is:
+    whoever looks at a `ToolCalled` does so before the tool runs. No event is lost when ``__anext__`` is
+    cancelled.
     """
 
     def __init__(self, work: Work) -> None:

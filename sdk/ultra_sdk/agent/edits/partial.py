@@ -1,4 +1,4 @@
-"""Some definitions of a file in place of the whole: what small models write when they are asked for all of it."""
+"""Some definitions of a file in place of the whole: what small models write when asked for all of it."""
 
 from __future__ import annotations
 

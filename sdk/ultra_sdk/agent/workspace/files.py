@@ -143,6 +143,11 @@ class Workspace:
             self._store(name, path, after, base)
         return Change(path, before, after)
 
+    def change(self, name: str, base: Reading | None, content: str | None) -> Change:
+        """What `replace` would make of it; nothing is written."""
+        path = self.writable(name)
+        return Change(path, base.text if base is not None else None, self._after(name, base, content))
+
     def revert(self, change: Change) -> None:
         """Put back what was there before a change. Raises `Stale` if the file is not what the change made."""
         if not change.changed:
