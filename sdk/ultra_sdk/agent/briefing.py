@@ -34,7 +34,7 @@ def brief(
     listing: bool,
     plain: bool,
 ) -> Brief:
-    """Write a task down. ``room`` is for attached files, in characters; ``listing`` names the project's files.
+    """Write a task down. ``room`` is for attached files, in characters; ``listing`` names the files.
 
     Files mentioned with ``@`` are put in; with ``plain`` also those that are named without it, since a small
     model would only ask for them. What does not fit is left for it to read.

@@ -29,7 +29,7 @@ MIN_SHRINK = 0.3
 TASK_SHARE = 0.25
 ASK = (
     "Stop working for a moment and sum up the conversation so far in at most 150 words, as notes for "
-    "yourself: the task, what you found out, which files you changed and how, what is left to do. Only the notes."
+    "yourself: the task, what you found out, which files you changed and how, what is left. Only the notes."
 )
 LEFT_OUT = "[Earlier parts of the conversation were left out.]"
 
@@ -80,7 +80,7 @@ def cut(entries: Sequence[Entry], budget: int) -> list[Entry]:
 
 
 def _parted(entries: list[Entry], room: int) -> tuple[list[Entry], list[Entry]]:
-    """The conversation before and from the point where the rest, which has the last part, fits into ``room``.
+    """The conversation before and from the point where the rest, the last part at least, fits into ``room``.
 
     The rest never begins with an answer: templates want a message of the user's first, and get a note.
     """

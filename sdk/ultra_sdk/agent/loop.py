@@ -17,7 +17,7 @@ from .acting import Acting, whole
 from .bounds import Bounds, Exhausted
 from .briefing import brief
 from .checkpoints.history import Turn as Checkpoint
-from .checks.detect import Check
+from .checks.detect import TESTS, Check
 from .desk import Desk
 from .errors import AgentError
 from .events import Began, Finished, Loaded, Notice, Reason
@@ -29,7 +29,7 @@ from .plain import Plain
 from .profile import Profile
 from .redact import Redactor
 from .reply import Driver
-from .run import Outcome, Run
+from .run import Run
 from .sandbox import levels
 from .sandbox.policy import Level
 from .sessions import Sessions
@@ -38,6 +38,7 @@ from .tools.base import Context, Limits, Result
 from .tools.registry import Registry
 from .turn import Emit, Turn
 from .undoable import Undoable
+from .verify import Outcome
 from .workspace.files import Workspace
 from .workspace.root import Root
 
@@ -219,7 +220,7 @@ class Agent:
             *(self.engine, driver, desk.memory, acting, self.gate, guess, project, self.bounds),
             *(self._options, emit),
         )
-        ending.outcome = await run.work()
+        ending.outcome = await run.work(task)
 
     async def _brief(self, desk: Desk, task: str, driver: Driver, emit: Emit, *, plain: bool) -> list[str]:
         """Tell the model its task; the paths that it brings up."""
@@ -299,13 +300,15 @@ class _Ending:
         """The turn's last event."""
         changed = self.undoable.changed if self.undoable is not None else ()
         outcome = self.outcome or Outcome("", None)
-        verified = outcome.verified
+        verified, why = outcome.verified, self._why or outcome.why
         if self.outcome is None and changed:
             verified = False
+        if verified and (tests := [path for path in changed if TESTS.search(path)]):
+            verified, why = False, f"the checks pass, but tests were written or changed: {', '.join(tests)}"
         return Finished(
             self._reason,
             outcome.summary,
-            self._why or outcome.why,
+            why,
             verified,
             changed,
             self.run.progress.steps if self.run is not None else 0,

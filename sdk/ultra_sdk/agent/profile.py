@@ -1,8 +1,8 @@
 """How a model is driven: by which protocol, and in which form it is asked for edits.
 
 Measured with greedy decoding (5 edits of small files each): Qwen2.5-Coder 1.5B got 4 right as whole files, 0
-as SEARCH/REPLACE; the 0.5B 5 and 0. Neither writes tags around a call, so both get the plain protocol. Above 10
-billion parameters the figures are aider's (`edits.formats`).
+as SEARCH/REPLACE; the 0.5B 5 and 0. Neither writes tags around a call, so both get the plain protocol. Above
+10 billion parameters the figures are aider's (`edits.formats`).
 """
 
 from __future__ import annotations

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from ultra_sdk import Client
@@ -22,29 +21,19 @@ from .guess import Guess, paths_in
 from .memory import Memory
 from .reply import Driver, Reply
 from .tools.base import Result
-from .tools.check import CheckResult
 from .turn import Emit
+from .verify import Outcome, Verifier
 
 FIRST_CHARS_PER_TOKEN = 3.0
 SUMMARY_TOKENS = 400
 ANSWER_SHARE = 4
 """The part of the context that an answer may take, as 1 / n."""
 SHRINK_ATTEMPTS = 2
-ADVICE = "If the task is finished, end with a line DONE: and what you did. Otherwise go on."
-UNTRIED = "Nothing shows yet that it works. Run it with one command, and mend what is wrong."
+EDITS = ("write", "edit")
 AGAIN = "\n[You did the same before, with the same result. Do something else.]"
 CIRCLING = "your answer said the same again and again and was stopped; answer with one action"
 CUT = "your answer was cut off at its limit of {tokens:,} tokens; do a smaller part at a time"
 EMPTY = "your answer was empty; do the next action, or end with a line DONE:"
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """How the work ended by itself: the model's last words, and whether the checks pass (None: no change)."""
-
-    summary: str
-    verified: bool | None
-    why: str = ""
 
 
 class Run:
@@ -73,14 +62,13 @@ class Run:
         self._options = options
         self._emit = emit
         self._plan: tuple[str, ...] = ()
-        self._failed = ""
-        self._nudged = False
-        self._last: CheckResult | None = None
         self.progress = Progress(bounds)
+        self._verifier = Verifier(acting, memory, self.progress)
 
-    async def work(self) -> Outcome:
+    async def work(self, task: str) -> Outcome:
         """Go on until the task is done. Raises `Exhausted`, `NobodyToAsk`, `EngineError`, `AgentError`."""
         began, waited = time.monotonic(), self._gate.waited
+        await self._verifier.before(task)
         while True:
             spent = time.monotonic() - began - (self._gate.waited - waited)
             left = self.progress.bounds.seconds - spent
@@ -192,13 +180,10 @@ class Run:
             text = result.text + (AGAIN if self._count(called, result) > 1 else "")
             self._memory.result(called, result.ok, text)
             all_ok = all_ok and result.ok
+        if all_ok:
+            await self._verifier.after(any(call.name in EDITS for call in reply.calls))
         finished = reply.done is not None or not reply.calls
-        report = await self._checked() if self._acting.dirty and all_ok else None
-        if not finished or not all_ok:
-            if report is None and all_ok and any(call.name in ("write", "edit") for call in reply.calls):
-                self._memory.tell(ADVICE)
-            return None
-        return self._end(reply, report)
+        return self._verifier.judged(reply.done or reply.words.strip()) if finished and all_ok else None
 
     def _bring_up(self, called: Called) -> None:
         """The files that a command names may be meant by a block without a name."""
@@ -208,38 +193,9 @@ class Run:
 
     def _count(self, called: Called, result: Result) -> int:
         """Count a call against the bounds; how often it was made with this result."""
-        if called.tool in ("write", "edit"):
+        if called.tool in EDITS:
             self.progress.edited(result.ok)
+            self._verifier.refused = not result.ok
             if result.ok:
                 self.progress.changed()
         return self.progress.called(called.tool, called.arguments, result.text)
-
-    async def _checked(self) -> CheckResult | None:
-        """Run the project's checks and tell the model what they say."""
-        result = await self._acting.check(self._memory.next_id())
-        if result is not None:
-            advice = f"\n{ADVICE}" if result.ok else ""
-            self._memory.tell(f"The project's checks:\n{result.text}{advice}")
-            self._last = result
-        return result
-
-    def _end(self, reply: Reply, report: CheckResult | None) -> Outcome | None:
-        summary = reply.done or reply.words.strip()
-        if not self._acting.changed:
-            return Outcome(summary, None)
-        last = report or self._last
-        if last is None and not self._acting.tried and not self._nudged:
-            self._nudged = True
-            self._memory.tell(UNTRIED)
-            return None
-        if last is None:
-            return Outcome(summary, False, "no check of the project could be run")
-        if last.ok:
-            return Outcome(summary, True)
-        if last.text == self._failed:
-            return Outcome(summary, False, f"the checks fail: {last.text.splitlines()[0]}")
-        self._failed = last.text
-        self.progress.checked(False)
-        if report is None:
-            self._memory.tell(f"The project's checks still fail:\n{last.text}")
-        return None

@@ -57,7 +57,7 @@ def told(context: Context, changes: list[Change], *, brief: bool = False) -> Res
     """What a model is told of changes that were made; ``brief`` for what it wrote out itself."""
     changed = [change for change in changes if change.changed]
     if not changed:
-        return EditResult("nothing changed: the new text is what was there", False, tuple(changes))
+        return EditResult("nothing changed: that is what the file has already", False, tuple(changes))
     lines = []
     for change in changed:
         added, removed = counts(change)
