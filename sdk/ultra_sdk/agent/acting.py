@@ -19,6 +19,7 @@ from .instructions import InstructionFiles
 from .parsing.calls import Call
 from .permissions import Action
 from .redact import Redactor
+from .related import related, shown_files
 from .tools import edit, write
 from .tools.base import Context, Params, Result
 from .tools.bash import Bash
@@ -76,12 +77,26 @@ class Acting:
         await self._emit(ToolAnswered(id, call.name, result.ok, self._redactor.redact(result.text)))
         return result
 
+    async def show_related(self, result: CheckResult) -> str:
+        """The files that failures are about, unless the model has seen them."""
+        failures = [failure for report in result.reports for failure in report.failures]
+        files, room = self._context.workspace, self._context.limits.read_chars
+
+        def find() -> tuple[str, list[str]]:
+            return shown_files(files, related(files, failures), self._shown, room)
+
+        text, paths = await asyncio.to_thread(find)
+        for path in paths:
+            await self._emit(Loaded("file", path))
+        return text
+
     async def check(self, id: str) -> CheckResult | None:
-        """Run the project's checks, if it has any and they may run."""
+        """Run the project's checks, if it has any, and they may run or somebody can be asked."""
+        if self._registry.permission("check", self._context) == "ask" and self._gate.approve is None:
+            return None
         checks = self._context.checks or tuple(await asyncio.to_thread(detect, self._context.workspace.root))
         if not checks:
             return None
-        self._context.checks = checks
         result = await self.run(id, Call("check", {}))
         self.dirty = False
         return result if isinstance(result, CheckResult) else None
@@ -135,7 +150,7 @@ class Acting:
         action: Action = self._registry.tools[name].action
         if action == "shell" and self._context.network:
             action = "network"
-        what = self._named(params)
+        what = await asyncio.to_thread(self._named, params)
         question = self._registry.asks(name, what, self._context)
         return await self._gate.allows(PermissionAsked(id, name, action, what, question, diff), self._emit)
 
@@ -144,7 +159,8 @@ class Acting:
             return params.cmd
         if isinstance(params, Write | Edit):
             return params.path or "files"
-        return " and ".join(check.command for check in self._context.checks) or "the checks"
+        checks = self._context.checks or detect(self._context.workspace.root)
+        return " and ".join(check.command for check in checks) or "the checks"
 
     def _preview(self, params: Params) -> str:
         """What an edit would change. Raises the error of one that would be refused: nobody is asked then."""
@@ -165,7 +181,8 @@ class Acting:
             return None
         try:
             files.expect_fresh(name, reading)
-            if files.has_read(path):
+            if files.has_read(path) or not reading.text.content.strip():
+                files.read(path)
                 return None
             why = "exists and you have not seen it, so it was not overwritten"
         except Stale:
@@ -174,7 +191,7 @@ class Acting:
         if len(content) > self._context.limits.read_chars:
             return f"{path} {why}; read it first, or change it by a command"
         files.read(path)
-        return f"{path} {why}. It is:\n{self._shown(path, content)}\nWrite it again with what has to stay."
+        return f"{path} {why}. It is:\n{self._shown(path, content)}\nWrite all of it again, changed as the task needs."
 
     def _looked_at(self, command: str) -> str:
         """The file that a plain ``cat`` showed, which so counts as read; empty if it was no such command."""

@@ -44,8 +44,10 @@ class Verifier:
 
     async def before(self, task: str) -> None:
         """Tell the model what fails, if the task is about that."""
-        if ABOUT_CHECKS.search(task):
-            await self._run()
+        if ABOUT_CHECKS.search(task) and await self._run() and self._last is not None:
+            files = await self._acting.show_related(self._last)
+            if files:
+                self._memory.tell(files)
 
     async def after(self, edited: bool) -> None:
         """Run the checks if files changed since they ran, and tell the model."""
