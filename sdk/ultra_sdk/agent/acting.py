@@ -191,7 +191,8 @@ class Acting:
         if len(content) > self._context.limits.read_chars:
             return f"{path} {why}; read it first, or change it by a command"
         files.read(path)
-        return f"{path} {why}. It is:\n{self._shown(path, content)}\nWrite all of it again, changed as the task needs."
+        shown = self._shown(path, content)
+        return f"{path} {why}. It is:\n{shown}\nWrite all of it again, changed as the task needs."
 
     def _looked_at(self, command: str) -> str:
         """The file that a plain ``cat`` showed, which so counts as read; empty if it was no such command."""

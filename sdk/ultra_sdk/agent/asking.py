@@ -16,6 +16,8 @@ from .events import ReasoningDelta, Spent, TextDelta
 from .parsing.calls import Call
 from .turn import Emit
 
+LOOK_CHARS = 400
+
 
 @dataclass(slots=True)
 class Said:
@@ -29,6 +31,8 @@ class Said:
     """Whether it ended at its limit of tokens."""
     circling: bool = False
     """Whether it was stopped because it said the same again and again."""
+    unread: int = 0
+    """Characters since the text was looked at."""
     prompt_tokens: int = 0
     output_tokens: int = 0
 
@@ -63,10 +67,11 @@ async def _stopped(delta: Delta, said: Said, enough: Callable[[str], bool], emit
     if not delta.text:
         return False
     said.pieces.append(delta.text)
+    said.unread += len(delta.text)
     await emit(TextDelta(delta.text))
-    # Both look at all of the text: only where a line ends, or something is said for the n-th time.
-    if "\n" in delta.text or "`" in delta.text:
-        text = said.text
+    # All of the text is looked at: not for every word.
+    if "\n" in delta.text or "`" in delta.text or said.unread > LOOK_CHARS:
+        text, said.unread = said.text, 0
         said.circling = circles(text)
         return said.circling or enough(text)
     return False

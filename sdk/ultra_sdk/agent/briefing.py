@@ -28,6 +28,7 @@ class Brief:
 def brief(
     workspace: Workspace,
     task: str,
+    known: str,
     shown: Callable[[str, str], str],
     room: int,
     *,
@@ -36,19 +37,23 @@ def brief(
 ) -> Brief:
     """Write a task down. ``room`` is for attached files, in characters; ``listing`` names the files.
 
-    Files mentioned with ``@`` are put in; with ``plain`` also those that are named without it, since a small
-    model would only ask for them. What does not fit is left for it to read.
+    ``known`` is what was found out before, and may have files in it. Files mentioned with ``@`` are put in;
+    with ``plain`` also those that are named without it, since a small model would only ask for them. What
+    does not fit is left for it to read.
     """
     mentioned = Mentions(workspace.root).attached(task)
     named = [path for path in paths_in(task) if _is_file(workspace, path)] if plain else []
     parts = [_listing(workspace)] if listing else []
     loaded: list[Loaded] = []
     for path in dict.fromkeys([*mentioned, *named]):
+        if f"\npath: {path}\n" in f"\n{known}":
+            continue
         part = _attached(workspace, path, shown, room) if len(loaded) < MAX_ATTACHED else None
         if part is not None:
             parts.append(part)
             loaded.append(Loaded("file", path, len(part)))
             room -= len(part)
+    parts += [known] if known else []
     text = "\n\n".join([*parts, f"Task: {task}"])
     return Brief(text, tuple(loaded), tuple(dict.fromkeys([*mentioned, *paths_in(task)])))
 

@@ -211,23 +211,27 @@ class Agent:
         profile = self._profile or Profile.of(info.model, info.capabilities)
         driver = _driver(profile, desk.registry)
         project = await self._project(desk, emit)
-        named = await self._brief(desk, task, driver, emit, plain=profile.protocol == "plain")
         context = self._context = self._new_context(desk)
         redactor = await asyncio.to_thread(Redactor.of, self.root.path)
         acting = Acting(desk.registry, context, self.gate, desk.instructions, redactor, driver.shown, emit)
-        guess = Guess(named, lambda path: _peek(desk.workspace, path))
+        guess = Guess([], lambda path: _peek(desk.workspace, path))
         run = ending.run = Run(
             *(self.engine, driver, desk.memory, acting, self.gate, guess, project, self.bounds),
             *(self._options, emit),
         )
-        ending.outcome = await run.work(task)
+        known = await run.before(task)
+        plain = profile.protocol == "plain"
+        guess.named.extend(await self._brief(desk, task, known, driver, emit, plain=plain))
+        ending.outcome = await run.work()
 
-    async def _brief(self, desk: Desk, task: str, driver: Driver, emit: Emit, *, plain: bool) -> list[str]:
+    async def _brief(
+        self, desk: Desk, task: str, known: str, driver: Driver, emit: Emit, *, plain: bool
+    ) -> list[str]:
         """Tell the model its task; the paths that it brings up."""
         room = int(self._room() * BRIEF_SHARE)
         listing = not desk.briefed
         told = await asyncio.to_thread(
-            lambda: brief(desk.workspace, task, driver.shown, room, listing=listing, plain=plain)
+            lambda: brief(desk.workspace, task, known, driver.shown, room, listing=listing, plain=plain)
         )
         for loaded in told.loaded:
             await emit(loaded)

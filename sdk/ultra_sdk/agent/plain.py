@@ -133,6 +133,9 @@ class Plain:
             guessed = (guess.of(fence, lines) for fence in fences(text) if not _is_command(fence, lines))
             named = [each for each in guessed if each is not None]
         last = dict(named)  # of two versions in one answer the second is meant
+        # What is only written out beside a change, such as the tests, is no edit.
+        changed = {path: content for path, content in last.items() if guess.peek(path) != content}
+        last = changed or last
         return [Call("write", {"path": path, "content": content}) for path, content in last.items()]
 
     def _command(self, text: str) -> Call | None:

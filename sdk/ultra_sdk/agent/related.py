@@ -19,8 +19,8 @@ def related(workspace: Workspace, failures: Iterable[Failure]) -> list[str]:
     named: list[str] = []
     for failure in failures:
         for path in paths_in("\n".join([failure.name, failure.message, *failure.details])):
-            if path not in named and _content(workspace, path) is not None:
-                named.append(path)
+            if (inside := _inside(workspace, path)) is not None and inside not in named:
+                named.append(inside)
     known = files(workspace.root)
     imported = [path for name in named for path in _imported(_content(workspace, name) or "", known)]
     return list(dict.fromkeys([*imported, *named]))[:MAX_FILES]
@@ -29,7 +29,7 @@ def related(workspace: Workspace, failures: Iterable[Failure]) -> list[str]:
 def shown_files(
     workspace: Workspace, paths: Iterable[str], shown: Callable[[str, str], str], room: int
 ) -> tuple[str, list[str]]:
-    """Those of the files that fit into ``room`` characters, as they are put into a prompt, and their paths."""
+    """The files that fit into ``room`` characters, as they are put into a prompt, and their paths."""
     parts: list[str] = []
     taken: list[str] = []
     for path in paths:
@@ -56,6 +56,15 @@ def _imported(source: str, known: list[str]) -> list[str]:
             modules += [alias.name for alias in node.names]
     ends = [module.replace(".", "/") + ".py" for module in modules]
     return [path for end in ends for path in known if path == end or path.endswith("/" + end)]
+
+
+def _inside(workspace: Workspace, path: str) -> str | None:
+    """The path in the project, whichever way an output writes it; None if it is no text file there."""
+    try:
+        reading = workspace.peek(path)
+    except AgentError:
+        return None
+    return reading.path if reading is not None else None
 
 
 def _content(workspace: Workspace, path: str) -> str | None:

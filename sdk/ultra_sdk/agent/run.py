@@ -24,7 +24,7 @@ from .tools.base import Result
 from .turn import Emit
 from .verify import Outcome, Verifier
 
-FIRST_CHARS_PER_TOKEN = 3.0
+MOST_CHARS_PER_TOKEN = 6.0
 SUMMARY_TOKENS = 400
 ANSWER_SHARE = 4
 """The part of the context that an answer may take, as 1 / n."""
@@ -65,10 +65,13 @@ class Run:
         self.progress = Progress(bounds)
         self._verifier = Verifier(acting, memory, self.progress)
 
-    async def work(self, task: str) -> Outcome:
+    async def before(self, task: str) -> str:
+        """What the model should know before it is told its task. Raises as `work` does."""
+        return await self._verifier.before(task)
+
+    async def work(self) -> Outcome:
         """Go on until the task is done. Raises `Exhausted`, `NobodyToAsk`, `EngineError`, `AgentError`."""
         began, waited = time.monotonic(), self._gate.waited
-        await self._verifier.before(task)
         while True:
             spent = time.monotonic() - began - (self._gate.waited - waited)
             left = self.progress.bounds.seconds - spent
@@ -123,7 +126,8 @@ class Run:
         await ask(self._engine, messages, options, self._driver.enough, self._emit, said)
         if said.prompt_tokens:
             size = sum(len(message.content or "") + 24 for message in messages)
-            self._memory.chars_per_token = max(size / said.prompt_tokens, 1.0)
+            rate = min(max(size / said.prompt_tokens, 1.0), MOST_CHARS_PER_TOKEN)
+            self._memory.chars_per_token = rate
 
     def _answer_tokens(self) -> int:
         context = self._engine.info.context_tokens

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from types import TracebackType
 
-from .events import Event
+from .events import Event, Finished
 
 Emit = Callable[[Event], Awaitable[None]]
 """Hands over one event, and waits until the consumer has asked for the next one."""
@@ -93,6 +93,8 @@ class Turn:
     async def _emit(self, event: Event) -> None:
         self._events.append(event)
         self._arrived.set()
+        if isinstance(event, Finished):
+            self._closing = True  # too late to be stopped
         while not self._closing and not (self._asking and not self._events):
             self._wanted.clear()
             await self._wanted.wait()

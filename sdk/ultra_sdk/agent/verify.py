@@ -42,20 +42,21 @@ class Verifier:
         self.refused = False
         """Whether an edit was tried and none was made since."""
 
-    async def before(self, task: str) -> None:
-        """Tell the model what fails, if the task is about that."""
-        if ABOUT_CHECKS.search(task) and await self._run() and self._last is not None:
-            files = await self._acting.show_related(self._last)
-            if files:
-                self._memory.tell(files)
+    async def before(self, task: str) -> str:
+        """What fails, if the task is about that, and the files in question: to be put before the task."""
+        if not ABOUT_CHECKS.search(task):
+            return ""
+        text = await self._ran()
+        files = await self._acting.show_related(self._last) if self._last is not None else ""
+        return "\n\n".join(part for part in (files, text) if part)
 
     async def after(self, edited: bool) -> None:
         """Run the checks if files changed since they ran, and tell the model."""
         self._told = False
         if self._acting.dirty:
-            ran = await self._run()
-            if not ran and edited:
-                self._memory.tell(ADVICE)
+            text = await self._ran()
+            if text or edited:
+                self._memory.tell(text or ADVICE)
 
     def judged(self, summary: str) -> Outcome | None:
         """The end, as the model claims it; None if something speaks against it, which it is told once."""
@@ -65,7 +66,7 @@ class Verifier:
                 self._objected = last.text
                 self._progress.checked(False)
                 said = "" if self._told else f"\n{last.text}"
-                self._memory.tell(f"The project's checks fail, so it is not done.{said}")
+                self._memory.tell(f"The project's checks still fail. Change the code.{said}")
                 return None
             verified = False if self._acting.changed or self.refused else None
             return Outcome(summary, verified, f"the checks fail: {last.text.splitlines()[0]}")
@@ -81,12 +82,11 @@ class Verifier:
             return None
         return Outcome(summary, False, NO_CHECK)
 
-    async def _run(self) -> bool:
-        """Whether the checks ran and the model was told what they say."""
+    async def _ran(self) -> str:
+        """Run the checks; what the model is told of them, if there are any."""
         result = await self._acting.check(self._memory.next_id())
         if result is None or not result.found:
-            return False
+            return ""
         self._last, self._told = result, True
         advice = f"\n{ADVICE}" if result.ok and self._acting.changed else ""
-        self._memory.tell(f"The project's checks:\n{result.text}{advice}")
-        return True
+        return f"The project's checks:\n{result.text}{advice}"
