@@ -27,7 +27,7 @@ def project(folder: Path, files: Mapping[str, str] | None = None) -> Path:
     for name, content in (files if files is not None else {"calc.py": CALC, "test_calc.py": TEST}).items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(content)
-    root.mkdir(exist_ok=True)
+    root.mkdir(parents=True, exist_ok=True)
     return root
 
 

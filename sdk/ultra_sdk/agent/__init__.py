@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from .events import PermissionAsked as PermissionAsked
     from .events import PermissionGiven as PermissionGiven
     from .events import Planned as Planned
+    from .events import Reading as Reading
     from .events import ReasoningDelta as ReasoningDelta
     from .events import Spent as Spent
     from .events import Step as Step
@@ -64,7 +65,7 @@ if TYPE_CHECKING:
 
 _EVENTS = (
     "Approval Began Checked Compacted Edited Event Finished Loaded Notice PermissionAsked PermissionGiven "
-    "Planned ReasoningDelta Spent Step TextDelta ToolAnswered ToolCalled"
+    "Planned Reading ReasoningDelta Spent Step TextDelta ToolAnswered ToolCalled"
 )
 _HOMES = {
     "bounds": "Bounds",

@@ -90,9 +90,14 @@ class Acting:
             await self._emit(Loaded("file", path))
         return text
 
+    def can_run(self) -> bool:
+        """Whether commands may run, or somebody can be asked."""
+        decision = self._registry.permission("bash", self._context)
+        return decision == "allow" or (decision == "ask" and self._gate.approve is not None)
+
     async def check(self, id: str) -> CheckResult | None:
-        """Run the project's checks, if it has any, and they may run or somebody can be asked."""
-        if self._registry.permission("check", self._context) == "ask" and self._gate.approve is None:
+        """Run the project's checks, if it has any and commands can run."""
+        if not self.can_run():
             return None
         checks = self._context.checks or tuple(await asyncio.to_thread(detect, self._context.workspace.root))
         if not checks:

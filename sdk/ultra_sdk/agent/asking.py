@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 
 from ultra_sdk import Client, Stream
-from ultra_sdk.protocol import ChatMessage, Delta
+from ultra_sdk.protocol import ChatMessage, Delta, Prefill
 
 from .bounds import circles
-from .events import ReasoningDelta, Spent, TextDelta
+from .events import Reading, ReasoningDelta, Spent, TextDelta
 from .parsing.calls import Call
 from .turn import Emit
 
@@ -54,7 +54,9 @@ async def ask(
     """Fill ``said``. Raises `EngineError`."""
     async with engine.stream(messages=messages, **options) as stream:
         async for event in stream:
-            if isinstance(event, Delta) and await _stopped(event, said, enough, emit):
+            if isinstance(event, Prefill):
+                await emit(Reading(event.done, event.total))
+            elif isinstance(event, Delta) and await _stopped(event, said, enough, emit):
                 await stream.cancel()
                 break
         await _sum_up(stream, said, emit)
@@ -63,12 +65,12 @@ async def ask(
 async def _stopped(delta: Delta, said: Said, enough: Callable[[str], bool], emit: Emit) -> bool:
     """Take in what is new; whether nothing more is needed."""
     if delta.reasoning:
-        await emit(ReasoningDelta(delta.reasoning))
+        await emit(ReasoningDelta(delta.reasoning, 0 if delta.text else delta.count))
     if not delta.text:
         return False
     said.pieces.append(delta.text)
     said.unread += len(delta.text)
-    await emit(TextDelta(delta.text))
+    await emit(TextDelta(delta.text, delta.count))
     # All of the text is looked at: not for every word.
     if "\n" in delta.text or "`" in delta.text or said.unread > LOOK_CHARS:
         text, said.unread = said.text, 0

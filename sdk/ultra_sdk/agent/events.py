@@ -58,16 +58,25 @@ class Step(AgentEvent, frozen=True, tag="step"):
     number: int
 
 
+class Reading(AgentEvent, frozen=True, tag="reading"):
+    """The model reads: tokens of the prompt done so far, of ``total``."""
+
+    done: int
+    total: int
+
+
 class TextDelta(AgentEvent, frozen=True, tag="text"):
     """More of what the model says."""
 
     text: str
+    tokens: int = 0
 
 
 class ReasoningDelta(AgentEvent, frozen=True, tag="reasoning"):
     """More of what it thinks, where the model tells that apart."""
 
     text: str
+    tokens: int = 0
 
 
 class Spent(AgentEvent, frozen=True, tag="spent"):
@@ -172,6 +181,7 @@ Event = (
     | Loaded
     | Notice
     | Step
+    | Reading
     | TextDelta
     | ReasoningDelta
     | Spent

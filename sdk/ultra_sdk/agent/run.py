@@ -21,6 +21,7 @@ from .guess import Guess, paths_in
 from .memory import Memory
 from .reply import Driver, Reply
 from .tools.base import Result
+from .tools.edit import EditResult
 from .turn import Emit
 from .verify import Outcome, Verifier
 
@@ -183,7 +184,8 @@ class Run:
             self._bring_up(called)
             text = result.text + (AGAIN if self._count(called, result) > 1 else "")
             self._memory.result(called, result.ok, text)
-            all_ok = all_ok and result.ok
+            repeated = isinstance(result, EditResult) and reply.done is not None and self._acting.changed
+            all_ok = all_ok and (result.ok or repeated)  # what was written before, said once more at the end
         if all_ok:
             await self._verifier.after(any(call.name in EDITS for call in reply.calls))
         finished = reply.done is not None or not reply.calls

@@ -76,7 +76,7 @@ class Verifier:
             )
         if last is not None and last.found:
             return Outcome(summary, True)
-        if not self._acting.tried and not self._nudged:
+        if not self._acting.tried and not self._nudged and self._acting.can_run():
             self._nudged = True
             self._memory.tell(UNTRIED)
             return None
