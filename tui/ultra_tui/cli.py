@@ -188,7 +188,8 @@ async def _run_app(link: EngineLink, arguments: argparse.Namespace, alive: int |
     from ultra_tui.pauses import avoid_pauses
     from ultra_tui.stderr_guard import stderr_guard
 
-    app = ChatApp(link, _options(arguments), arguments.system)
+    agent = None if arguments.chat else _agent_dial(arguments)
+    app = ChatApp(link, _options(arguments), arguments.system, agent)
     avoid_pauses()
     with stderr_guard(), leave_on_signals(app, alive):
         await app.run_async()

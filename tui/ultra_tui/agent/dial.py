@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,10 @@ class AgentDial:
     checks: tuple[str, ...] = ()
     resume: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+
+    def fresh(self) -> AgentDial:
+        """The same for a new session."""
+        return replace(self, resume=None)
 
     def agent(self, engine: Client, approve: Approve | None) -> Agent:
         """An agent on an engine that has been reached. Raises `AgentError`."""
