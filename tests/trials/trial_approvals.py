@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 import tempfile
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from textual.pilot import Pilot
 from tui_kit import agent_in, chatting

@@ -30,6 +30,8 @@ SUMMARY_TOKENS = 400
 ANSWER_SHARE = 4
 """The part of the context that an answer may take, as 1 / n."""
 SHRINK_ATTEMPTS = 2
+STUCK_TEMPERATURE = 0.7
+"""After an answer that led nowhere: drawn greedily the next one would be much the same."""
 EDITS = ("write", "edit")
 AGAIN = "\n[You did the same before, with the same result. Do something else.]"
 CIRCLING = "your answer said the same again and again and was stopped; answer with one action"
@@ -64,6 +66,7 @@ class Run:
         self._emit = emit
         self._plan: tuple[str, ...] = ()
         self.progress = Progress(bounds)
+        self._stuck = False
         self._verifier = Verifier(acting, memory, self.progress)
 
     async def before(self, task: str) -> str:
@@ -100,6 +103,7 @@ class Run:
                 self._memory.answer(said.text)
         problem = self._problem(said, reply)
         self.progress.answered(not problem)
+        self._stuck = bool(problem)
         if problem:
             self._memory.tell(problem)
             return None
@@ -124,6 +128,8 @@ class Run:
         messages = [*self._opening, *self._driver.messages(self._memory.entries)]
         options = {**self._options, **self._driver.options()}
         options.setdefault("max_tokens", self._answer_tokens())
+        if self._stuck:
+            options.setdefault("temperature", STUCK_TEMPERATURE)
         await ask(self._engine, messages, options, self._driver.enough, self._emit, said)
         if said.prompt_tokens:
             size = sum(len(message.content or "") + 24 for message in messages)
@@ -185,11 +191,16 @@ class Run:
             text = result.text + (AGAIN if self._count(called, result) > 1 else "")
             self._memory.result(called, result.ok, text)
             repeated = isinstance(result, EditResult) and reply.done is not None and self._acting.changed
+            self._stuck = self._stuck or (called.tool in EDITS and not result.ok)
             all_ok = all_ok and (result.ok or repeated)  # what was written before, said once more at the end
         if all_ok:
             await self._verifier.after(any(call.name in EDITS for call in reply.calls))
         finished = reply.done is not None or not reply.calls
-        return self._verifier.judged(reply.done or reply.words.strip()) if finished and all_ok else None
+        if not finished or not all_ok:
+            return None
+        outcome = self._verifier.judged(reply.done or reply.words.strip())
+        self._stuck = self._stuck or outcome is None
+        return outcome
 
     def _bring_up(self, called: Called) -> None:
         """The files that a command names may be meant by a block without a name."""
