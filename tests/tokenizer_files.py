@@ -17,11 +17,13 @@ CHATML = (
 )
 
 
+BYTE_ALPHABET = {byte: char for char, byte in BYTE_OF.items()}
+
+
 def byte_level(path: Path, words: Sequence[str] = ("he", "ll", "hell"), **more: Any) -> Path:
     """Ids 0 to 255 are the bytes, then three words, then the special tokens from 259."""
-    alphabet = {byte: char for char, byte in BYTE_OF.items()}
     special = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<tool_call>", "<unused>"]
-    tokens = [alphabet[byte] for byte in range(256)] + list(words) + special
+    tokens = [BYTE_ALPHABET[byte] for byte in range(256)] + list(words) + special
     types = [NORMAL] * 259 + [CONTROL] * 3 + [USER, UNUSED]
     return _write(
         path,

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 from .errors import PromptTooLong, RequestError, UltraError
 from .face import EngineInfo
+from .formats.format import PLAIN, Reading
 from .generation import Generation
 from .model import LoadProgress, Model
 from .request import Done, Failed, Queued, Request, Sink, Stats
@@ -32,6 +33,7 @@ class _Job:
     sink: Sink
     submitted: float = field(default_factory=time.monotonic)
     prompt: list[int] = field(default_factory=list)
+    reading: Reading = PLAIN
     cancelled: threading.Event = field(default_factory=threading.Event)
 
 
@@ -90,6 +92,7 @@ class Engine:
             vocab_size=loaded.tokenizer.vocab_size,
             parameters=loaded.parameters,
             load_ms=loaded.load_ms,
+            capabilities=_capabilities(loaded),
         )
         return cls(loaded, info)
 
@@ -153,6 +156,7 @@ class Engine:
     def _prepare(self, job: _Job) -> None:
         try:
             job.prompt = self._encode(job.request)
+            job.reading = self._model.reading(job.request, job.prompt)
         except UltraError as error:
             self._end(job, Failed(error.code, str(error), getattr(error, "param", None)))
             return
@@ -206,6 +210,7 @@ class Engine:
             secrets.randbits(32) if seed is None else seed,
             self._model.tokenizer,
             job.submitted,
+            job.reading,
         )
         try:
             done = generation.run(
@@ -232,6 +237,11 @@ class Engine:
             job.sink(event)
         except Exception:  # a sink that breaks its promise must not take the worker with it
             log.exception("the receiver of a request failed")
+
+
+def _capabilities(model: Model) -> tuple[str, ...]:
+    chats = ("tools",) if model.template.source is not None else ()
+    return (*chats, "reasoning") if model.format.reasoning else chats
 
 
 def _cancelled(job: _Job) -> Done:

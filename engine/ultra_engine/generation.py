@@ -8,12 +8,13 @@ from dataclasses import replace
 
 from ultra_kernels.step import Stopped
 
+from .formats.format import PLAIN, Reading
 from .request import Delta, Done, Finish, Prefill, Request, SampleDone, Sink, Stats
 from .runner import Logits, Runner
 from .sample import Sample
 from .tokens.tokenizer import Tokenizer
 
-Tell = Callable[[Delta | None], bool]
+Tell = Callable[[list[Delta]], bool]
 
 
 class Generation:
@@ -24,9 +25,16 @@ class Generation:
     """
 
     def __init__(
-        self, request: Request, prompt: list[int], seed: int, tokenizer: Tokenizer, submitted: float
+        self,
+        request: Request,
+        prompt: list[int],
+        seed: int,
+        tokenizer: Tokenizer,
+        submitted: float,
+        reading: Reading = PLAIN,
     ) -> None:
         self._request, self._prompt, self._seed, self._tokenizer = request, prompt, seed, tokenizer
+        self._reading = reading
         self._submitted, self._started = submitted, time.monotonic()
         self._first: float | None = None
         self._decode_started = 0.0
@@ -63,11 +71,11 @@ class Generation:
     ) -> Finish:
         room = runner.context - len(self._prompt)
         limit = min(self._request.max_tokens or room, room)
-        sample = Sample(index, self._request, self._seed, self._prompt, self._tokenizer, limit)
+        sample = Sample(index, self._request, self._seed, self._prompt, self._tokenizer, limit, self._reading)
 
-        def tell(delta: Delta | None) -> bool:
-            self._count(len(delta.tokens) if delta else 0)
-            if delta:
+        def tell(deltas: list[Delta]) -> bool:
+            self._count(sum(len(delta.tokens) for delta in deltas))
+            for delta in deltas:
                 sink(delta)
             return sample.finish is None
 
@@ -75,8 +83,8 @@ class Generation:
             if tell(sample.step(logits, runner.draw)):
                 self._decode(sample, runner, tell, stop)
         except Stopped:
-            if rest := sample.cancel():
-                sink(rest)
+            for delta in sample.cancel():
+                sink(delta)
         assert sample.finish
         sink(SampleDone(index, sample.finish))
         return sample.finish

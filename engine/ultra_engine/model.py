@@ -13,6 +13,8 @@ from ultra_kernels.step import Executor, Sizes
 
 from .errors import ModelError
 from .executors import check_threads, choose, create, tiles
+from .formats.format import OPENED_TAIL, PLAIN, Format, Reading
+from .formats.tools import Tools
 from .models import ModelConfig, lower, read_config
 from .request import Request
 from .runner import CHUNK, Runner
@@ -107,7 +109,21 @@ class Model:
             prompt=request.prompt,
             messages=request.messages,
             tokens=request.tokens,
+            tools=request.tools,
+            reasoning=request.reasoning,
         )
+
+    @property
+    def format(self) -> Format:
+        """How its answers are to be read."""
+        return Format.of(self.template.source, self.tokenizer.control_ids)
+
+    def reading(self, request: Request, prompt: list[int]) -> Reading:
+        """How the answers to ``request`` are to be read; those to raw prompts are text and nothing else."""
+        if request.messages is None:
+            return PLAIN
+        tail = self.tokenizer.decode(prompt[-OPENED_TAIL:], skip_special=False)
+        return Reading(self.format, Tools(request.tools), tail)
 
     def close(self) -> None:
         """End the executor's threads, let go of the file."""

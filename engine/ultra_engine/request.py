@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from .errors import RequestError
 
-Finish = Literal["stop", "length", "cancelled", "error"]
+Finish = Literal["stop", "length", "cancelled", "error", "tool_calls"]
 
 MAX_SEED = 2**64 - 1
 
@@ -78,6 +78,10 @@ class Request:
     sampling: SamplingParams = SamplingParams()
     n: int = 1
     logprobs: int = 0
+    tools: Sequence[Mapping[str, Any]] = ()
+    """With ``messages``: what the model may call, each with name, description and parameters."""
+    reasoning: str = "auto"
+    """One of the wire's `ReasoningEffort`."""
 
 
 # --- events, in the order in which one request sees them ------------------------------------------
@@ -106,14 +110,30 @@ class TokenLogprob:
 
 
 @dataclass(frozen=True, slots=True)
+class CallPiece:
+    """More of a tool call: the first piece has id and name. ``error``: why it is none after all."""
+
+    index: int
+    id: str = ""
+    name: str = ""
+    arguments: str = ""
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Delta:
-    """Text that is safe to show: whole characters, and never a part of a stop string."""
+    """Text that is safe to show: whole characters, and never a part of a stop string.
+
+    ``reasoning`` came before ``text``, and that before ``calls``.
+    """
 
     sample: int
     offset: int
     text: str
     tokens: tuple[int, ...]
     logprobs: tuple[TokenLogprob, ...] | None = None
+    reasoning: str = ""
+    calls: tuple[CallPiece, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

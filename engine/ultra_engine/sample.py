@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from ultra_kernels.sampling import BadLogits, Draw, log_softmax
 from ultra_kernels.step import NOT_NUMBERS, Stream
 
+from .formats.format import PLAIN, Reading
+from .parts import Part, Parts
 from .request import Delta, Finish, Request, SamplingParams, TokenLogprob
 from .runner import Logits
 from .tokens.stops import StopScanner
@@ -15,14 +18,22 @@ from .tokens.tokenizer import Tokenizer
 
 
 class Sample:
-    """`step` takes the logits of one position and gives the delta to send, `take` a token that was drawn by
+    """`step` takes the logits of one position and gives the deltas to send, `take` a token that was drawn by
     the executor, as `stream` says; ``finish`` is set when it ends.
 
-    Deltas never hold part of a character or of a stop string. A delta may have a token and no text yet.
+    Deltas never hold part of a character, of a stop string or of a mark of the model's format. One may have a
+    token and no text yet; a second one is there only where one cannot say what comes after what.
     """
 
     def __init__(
-        self, index: int, request: Request, seed: int, prompt: list[int], tokenizer: Tokenizer, limit: int
+        self,
+        index: int,
+        request: Request,
+        seed: int,
+        prompt: list[int],
+        tokenizer: Tokenizer,
+        limit: int,
+        reading: Reading = PLAIN,
     ) -> None:
         """At most ``limit`` tokens in all."""
         self.index = index
@@ -30,8 +41,9 @@ class Sample:
         self.tokens: list[int] = []
         self._request, self._tokenizer, self._limit = request, tokenizer, limit
         self._prompt, self._seed = prompt, (seed + index) % 2**64
-        self._decoder = tokenizer.decoder()
+        self._decoder = tokenizer.decoder(reading.shown)
         self._stops = StopScanner(request.sampling.stop)
+        self._scanner, self._parts = reading.scanner(), Parts()
 
     @property
     def stream(self) -> Stream:
@@ -41,12 +53,12 @@ class Sample:
     def _draw(self) -> Draw:
         return draw_of(self._request.sampling, self._seed, self._prompt, self.tokens)
 
-    def step(self, logits: Logits, draw: Callable[[Logits, Draw], int]) -> Delta | None:
-        """Draw one token. None when the model ended without more text. Raises what ``draw`` does."""
+    def step(self, logits: Logits, draw: Callable[[Logits, Draw], int]) -> list[Delta]:
+        """Draw one token. Nothing to send if the model ended without more text. Raises what ``draw`` does."""
         token = draw(logits, self._draw())
         return self.take(token, self._logprobs(logits, token))
 
-    def take(self, token: int, logprobs: tuple[TokenLogprob, ...] | None = None) -> Delta | None:
+    def take(self, token: int, logprobs: tuple[TokenLogprob, ...] | None = None) -> list[Delta]:
         """The same for a token that is drawn already, or for the word that none could be."""
         if token == NOT_NUMBERS:
             raise BadLogits
@@ -60,16 +72,35 @@ class Sample:
         elif len(self.tokens) >= self._limit:
             self.finish = "length"
             text += self._flush()
-        return Delta(self.index, offset, text, (token,), logprobs)
+        return self._deltas(text, Delta(self.index, offset, "", (token,), logprobs))
 
-    def _end(self, finish: Finish) -> Delta | None:
+    def _end(self, finish: Finish) -> list[Delta]:
         self.finish = finish
         text = self._flush()
-        return Delta(self.index, len(self.tokens), text, ()) if text else None
+        whole = finish == "stop" and not self._stops.hit
+        return self._deltas(text, Delta(self.index, len(self.tokens), "", ()), cut=not whole)
 
-    def cancel(self) -> Delta | None:
+    def cancel(self) -> list[Delta]:
         """End now; what was held back as a possible stop string is text after all."""
         return self._end("cancelled")
+
+    def _deltas(self, text: str, first: Delta, cut: bool = True) -> list[Delta]:
+        """``text`` as deltas, of which ``first`` has the token. ``cut``: an end would come in the middle."""
+        if self._scanner is None:
+            return [replace(first, text=text)] if text or first.tokens else []
+        events = self._scanner.push(text)
+        if self.finish:
+            events += self._scanner.finish(cut)
+        parts = self._parts.of(events)
+        if self.finish == "stop" and self._parts.calls:
+            self.finish = "tool_calls"
+        if not parts and first.tokens:
+            parts = [Part()]
+        after = Delta(self.index, first.offset + len(first.tokens), "", ())
+        return [
+            replace(delta, text=part.text, reasoning=part.reasoning, calls=tuple(part.calls))
+            for delta, part in zip([first, *[after] * len(parts)], parts, strict=False)
+        ]
 
     def _flush(self) -> str:
         """The text that was held back. A stop string can still complete in it: a cut character is text."""

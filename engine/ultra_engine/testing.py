@@ -14,14 +14,37 @@ from dataclasses import dataclass, field
 
 from .errors import PromptTooLong, RequestError
 from .face import EngineInfo
-from .request import Delta, Done, Event, Failed, Finish, Prefill, Queued, Request, SampleDone, Sink, Stats
+from .request import (
+    CallPiece,
+    Delta,
+    Done,
+    Event,
+    Failed,
+    Finish,
+    Prefill,
+    Queued,
+    Request,
+    SampleDone,
+    Sink,
+    Stats,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Thought:
+    """A chunk of reasoning."""
+
+    text: str
+
+
+Chunk = str | Thought | CallPiece
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
     """What to say: each chunk is one token, and one engine step."""
 
-    chunks: Sequence[str] = ("Hello", ", ", "world", ".")
+    chunks: Sequence[Chunk] = ("Hello", ", ", "world", ".")
     delay: float = 0.0
     """Seconds before each chunk."""
     prefill: float = 0.0
@@ -62,6 +85,7 @@ class ScriptedEngine:
             parameters=0,
             load_ms=0.0,
             max_queue=max_queue,
+            capabilities=("tools", "reasoning"),
         )
         self._jobs: deque[_Job] = deque()
         self._running: _Job | None = None
@@ -136,11 +160,11 @@ class ScriptedEngine:
         job.cancelled.wait(reply.prefill)
         first = time.monotonic()
         sent = 0
-        for offset, text in enumerate(chunks):
+        for offset, chunk in enumerate(chunks):
             if job.cancelled.wait(reply.delay) if reply.delay else job.cancelled.is_set():
                 break
             for sample in range(request.n):
-                job.sink(Delta(sample, offset, text, (offset % self._info.vocab_size,)))
+                job.sink(_delta(chunk, sample, offset, offset % self._info.vocab_size))
             sent += 1
         now = time.monotonic()
         stats = Stats(
@@ -172,6 +196,14 @@ def _finish(job: _Job, finish: Finish, stats: Stats) -> None:
     job.sink(Done(finish, stats, job.request.sampling.seed or 0))
 
 
+def _delta(chunk: Chunk, sample: int, offset: int, token: int) -> Delta:
+    if isinstance(chunk, Thought):
+        return Delta(sample, offset, "", (token,), reasoning=chunk.text)
+    if isinstance(chunk, CallPiece):
+        return Delta(sample, offset, "", (token,), calls=(chunk,))
+    return Delta(sample, offset, chunk, (token,))
+
+
 def count_tokens(request: Request) -> int:
     """The length of the prompt in this engine's tokens: words."""
     if request.tokens is not None:
@@ -182,20 +214,25 @@ def count_tokens(request: Request) -> int:
     return sum(len(text.split()) for text in texts)
 
 
-def limit(chunks: Sequence[str], request: Request, room: int) -> tuple[list[str], Finish]:
+def limit(chunks: Sequence[Chunk], request: Request, room: int) -> tuple[list[Chunk], Finish]:
     """The chunks that will be shown, with stop strings and lengths applied, and why they end."""
     most = min(room, request.max_tokens or room)
     shown, finish = list(chunks[:most]), "length" if len(chunks) > most else "stop"
-    text = "".join(shown)
+    text = "".join(chunk for chunk in shown if isinstance(chunk, str))
     cut = min((at for stop in request.sampling.stop if (at := text.find(stop)) >= 0), default=None)
     if cut is not None:
-        kept: list[str] = []
+        kept: list[Chunk] = []
         for chunk in shown:
+            if not isinstance(chunk, str):
+                kept.append(chunk)
+                continue
             kept.append(chunk[: max(0, cut)])
             cut -= len(chunk)
             if cut < 0:
                 break
         return kept, "stop"
+    if finish == "stop" and any(isinstance(chunk, CallPiece) for chunk in shown):
+        return shown, "tool_calls"
     return shown, "length" if finish == "length" else "stop"
 
 

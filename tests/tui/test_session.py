@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import pytest
 from tui_kit import link_to
-from ultra_sdk import ChatMessage
+from ultra_sdk import ChatMessage, ToolCall
 from ultra_sdk.protocol import Error
-from ultra_sdk.testing import Answer, FakeEngine
+from ultra_sdk.testing import Answer, FakeEngine, Thought
 from ultra_tui.session import Outcome, Session
 
 
@@ -24,6 +24,12 @@ class Record:
 
     def fragment(self, text: str) -> None:
         self.text += text
+
+    def thought(self, text: str) -> None:
+        self.said.append(f"thought {text}")
+
+    def called(self, piece: ToolCall) -> None:
+        self.said.append(f"called {piece.name}{piece.arguments}")
 
     def answered(self, outcome: Outcome) -> None:
         self.said.append(f"{outcome}: {self.text}")
@@ -199,3 +205,23 @@ async def test_a_new_conversation_has_no_past() -> None:
         await session.close()
     assert talk(fake.creates[1]) == [("user", "two")]
     assert isinstance(session.messages[0], ChatMessage)
+
+
+async def test_reasoning_and_calls_are_told_apart_and_the_reasoning_goes_back() -> None:
+    answer = Answer([Thought("hm"), "Yes", ToolCall(0, "c", "read", "{}"), "."], delay=0.02)
+    with FakeEngine([answer, "Fine.", Answer([Thought("only")])]) as fake:
+        view = Record()
+        session = Session(link_to(fake), view)
+        session.say("one")
+        await idle(session)
+        assert view.said == ["asked one", "thought hm", "called read{}", "stop: Yes."]
+        session.say("two")
+        await idle(session)
+        session.say("three")
+        await idle(session)
+        assert len(session.messages) == 4, "without an answer the question is dropped"
+    assert fake.creates[1].messages == [
+        ChatMessage("user", "one"),
+        ChatMessage("assistant", "Yes.", reasoning="hm"),
+        ChatMessage("user", "two"),
+    ]

@@ -12,7 +12,7 @@ from textual.app import App, ComposeResult, SystemCommand
 from textual.binding import Binding
 from textual.screen import Screen
 from textual.widgets import Static
-from ultra_sdk import EngineError
+from ultra_sdk import EngineError, ToolCall
 
 from ultra_tui.agent.dial import AgentDial
 from ultra_tui.agent.pane import AgentPane
@@ -49,6 +49,7 @@ class ChatApp(App[None]):
         Binding("ctrl+c", "interrupt", "Stop or quit", show=False, priority=True),
         Binding("ctrl+q", "quit", "Quit", show=False, priority=True),
         Binding("escape", "stop", "Stop", show=False),
+        Binding("ctrl+r", "toggle_thoughts", "Show the reasoning", show=False),
     ]
 
     def __init__(
@@ -154,6 +155,12 @@ class ChatApp(App[None]):
 
     def fragment(self, text: str) -> None:
         self.transcript.fragment(text)
+
+    def thought(self, text: str) -> None:
+        self.transcript.thought(text)
+
+    def called(self, piece: ToolCall) -> None:
+        self.transcript.called(piece)
 
     def answered(self, outcome: Outcome) -> None:
         kind: Kind = "info" if outcome in ("stop", "length") else "stopped"
@@ -303,6 +310,10 @@ class ChatApp(App[None]):
             return
         self.transcript.clear()
         self.transcript.add(self._welcome)
+
+    def action_toggle_thoughts(self) -> None:
+        """Show all of the reasoning, or a line of it again."""
+        self.transcript.toggle_thoughts()
 
     def action_page(self, direction: int) -> None:
         """Scroll the transcript by a page."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from ultra_sdk import ChatMessage, Delta, Done, EngineError, PromptTooLong
+from ultra_sdk import ChatMessage, Delta, Done, EngineError, PromptTooLong, ToolCall
 from ultra_sdk.protocol import Finish
 
 from ultra_tui.link import EngineLink
@@ -32,6 +32,12 @@ class View(Protocol):
     def fragment(self, text: str) -> None:
         """More text of the answer."""
 
+    def thought(self, text: str) -> None:
+        """More of what the model thinks before it answers."""
+
+    def called(self, piece: ToolCall) -> None:
+        """A piece of a tool call."""
+
     def answered(self, outcome: Outcome) -> None:
         """The answer is over; the meter has its figures."""
 
@@ -52,6 +58,7 @@ class _Turn:
     question: str
     task: asyncio.Task[None] | None = None
     pieces: list[str] = field(default_factory=list)
+    thoughts: list[str] = field(default_factory=list)
     over: bool = False
 
 
@@ -158,13 +165,22 @@ class Session:
                 if turn.over:
                     break
                 self.meter.see(event)
-                if isinstance(event, Delta) and event.text:
-                    turn.pieces.append(event.text)
-                    self._view.fragment(event.text)
+                if isinstance(event, Delta):
+                    self._see(turn, event)
                 elif isinstance(event, Done):
                     outcome = _OUTCOMES[event.finish]
                 self._view.changed()
         return outcome
+
+    def _see(self, turn: _Turn, delta: Delta) -> None:
+        if delta.reasoning:
+            turn.thoughts.append(delta.reasoning)
+            self._view.thought(delta.reasoning)
+        if delta.text:
+            turn.pieces.append(delta.text)
+            self._view.fragment(delta.text)
+        for piece in delta.tool_calls:
+            self._view.called(piece)
 
     def _fail(self, turn: _Turn, message: str) -> None:
         if turn.over:
@@ -179,7 +195,9 @@ class Session:
         turn.over, self._turn = True, None
         answer = "".join(turn.pieces)
         if answer:  # without one the question is dropped: a template may refuse two in a row
-            self.messages += [ChatMessage("user", turn.question), ChatMessage("assistant", answer)]
+            thoughts = "".join(turn.thoughts) or None
+            said = ChatMessage("assistant", answer, reasoning=thoughts)
+            self.messages += [ChatMessage("user", turn.question), said]
         self._view.answered(outcome)
         if outcome == "length":
             self._view.warn(self._why_short())

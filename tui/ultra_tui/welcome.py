@@ -21,6 +21,7 @@ KEYS = (
     ("Tab", "complete a command or the name of a file after @"),
     ("Shift+Tab", "the agent's next permission mode"),
     ("!command", "run a command yourself; the agent is told of it"),
+    ("Ctrl+R", "show or hide the reasoning"),
     ("Ctrl+P", "all actions"),
     ("Ctrl+Z", "suspend"),
     ("Ctrl+C twice, Ctrl+D", "quit"),

@@ -36,7 +36,7 @@ from ..errors import RequestError
 from ..face import EngineInfo
 from ..request import Event, Request
 from .outbox import Outbox
-from .translate import to_code, to_message, to_request
+from .translate import says_nothing, to_code, to_message, to_request
 
 MAX_MESSAGE_BYTES = 8 * 2**20
 MAX_ID = 128
@@ -140,7 +140,7 @@ class Session:
         if running is None:
             return
         message = to_message(event, request_id, running.return_tokens)
-        if isinstance(message, Delta) and not message.count and not message.text:
+        if isinstance(message, Delta) and says_nothing(message):
             return
         running.spoke = now
         if isinstance(message, (Queued, Prefill)):

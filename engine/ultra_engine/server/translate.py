@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any, cast, get_args
 
 import msgspec
@@ -13,6 +14,7 @@ from ..errors import RequestError
 from ..face import EngineInfo
 
 MAX_LOGPROBS = 20
+_NAME = re.compile(r"[\w.-]{1,128}", re.ASCII)
 _CODES = frozenset(get_args(wire.ErrorCode))
 
 
@@ -34,6 +36,8 @@ def to_request(create: wire.Create, engine_id: str, info: EngineInfo) -> engine.
         sampling=_sampling(create.sampling, info.vocab_size),
         n=create.n,
         logprobs=create.logprobs,
+        tools=_tools(create),
+        reasoning=create.reasoning,
     )
 
 
@@ -52,6 +56,23 @@ def _check_prompt(create: wire.Create, info: EngineInfo) -> None:
 
 def _messages(messages: list[wire.ChatMessage] | None) -> list[dict[str, Any]] | None:
     return None if messages is None else [msgspec.to_builtins(message) for message in messages]
+
+
+def _tools(create: wire.Create) -> tuple[dict[str, Any], ...]:
+    """The tools that may be called, checked."""
+    if create.tools and create.messages is None:
+        raise RequestError("tools go with messages, not with a raw prompt", "tools")
+    names = [tool.name for tool in create.tools]
+    for name in names:
+        if not _NAME.fullmatch(name):
+            raise RequestError(f"tools: {name[:80]!r} is not a name of letters, digits and _.-", "tools")
+        if names.count(name) > 1:
+            raise RequestError(f"tools: there are two with the name {name}", "tools")
+    return () if create.tool_choice == "none" else tuple(_spec(tool) for tool in create.tools)
+
+
+def _spec(tool: wire.ToolSpec) -> dict[str, Any]:
+    return {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
 
 
 def _sampling(sampling: wire.Sampling, vocab_size: int) -> engine.SamplingParams:
@@ -110,7 +131,16 @@ def _delta(event: engine.Delta, create_id: str, return_tokens: bool) -> wire.Del
         count=len(event.tokens),
         tokens=list(event.tokens) if return_tokens else None,
         logprobs=None if event.logprobs is None else [_row(row) for row in event.logprobs],
+        reasoning=event.reasoning,
+        tool_calls=[
+            wire.ToolCall(call.index, call.id, call.name, call.arguments, call.error) for call in event.calls
+        ],
     )
+
+
+def says_nothing(delta: wire.Delta) -> bool:
+    """Whether a delta need not be sent."""
+    return not (delta.count or delta.text or delta.reasoning or delta.tool_calls)
 
 
 def _row(row: engine.TokenLogprob) -> wire.LogprobRow:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+from collections.abc import Mapping
 
 from .vocabulary import Prefix, Vocabulary
 
@@ -16,15 +17,21 @@ class IncrementalDecoder:
     ``bytes.decode("utf-8", "replace")`` of the whole. The cost of a push does not depend on what came before.
     """
 
-    def __init__(self, vocabulary: Vocabulary, *, skip_special: bool = True) -> None:
+    def __init__(
+        self, vocabulary: Vocabulary, *, skip_special: bool = True, shown: Mapping[int, str] | None = None
+    ) -> None:
+        """``shown``: ids that give a text of their own, hidden or not."""
         self._pieces = vocabulary.pieces
         self._hidden = vocabulary.hidden if skip_special else frozenset()
         self._decoder = _utf8("replace")
+        self._shown = shown or {}
         self._prefix = vocabulary.prefix
         self._held = ""  # a first space of which we do not know yet whether the tokenizer added it
 
     def push(self, id: int) -> str:
         """The text that became complete with this token, often empty. Unknown and special ids give none."""
+        if id in self._shown:
+            return self.flush() + self._shown[id]
         if id in self._hidden or not 0 <= id < len(self._pieces):
             return ""
         text = self._decoder.decode(self._pieces[id])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import tokenizers
@@ -96,9 +96,14 @@ class Tokenizer:
         """The raw bytes of one token, perhaps a part of a character; of a control token, its name."""
         return self._vocabulary.pieces[id] if 0 <= id < self.vocab_size else b""
 
-    def decoder(self) -> IncrementalDecoder:
-        """A new decoder for one stream of tokens."""
-        return IncrementalDecoder(self._vocabulary)
+    @property
+    def control_ids(self) -> Mapping[str, int]:
+        """The control tokens by name."""
+        return self._vocabulary.control
+
+    def decoder(self, shown: Mapping[int, str] | None = None) -> IncrementalDecoder:
+        """A new decoder for one stream of tokens. ``shown``: what tokens stand for that are else hidden."""
+        return IncrementalDecoder(self._vocabulary, shown=shown)
 
 
 def _scalar(text: str) -> str:

@@ -13,6 +13,7 @@ from ultra_engine.face import EngineInfo
 from ultra_engine.server.session import FINISHED_IDS, Abort, Order, Session, Submit
 from ultra_sdk.protocol import (
     Cancel,
+    ChatMessage,
     Create,
     Delta,
     Done,
@@ -27,6 +28,8 @@ from ultra_sdk.protocol import (
     SampleDone,
     Sampling,
     ServerMessage,
+    ToolCall,
+    ToolSpec,
 )
 
 INFO = EngineInfo("m", "llama", "reference", 512, 1000, 0, 0.0, max_queue=4, max_active=1, max_n=8)
@@ -108,6 +111,12 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"prompt": "x", "sampling": {"logit_bias": {"x": 1}}}, "logit_bias"),
     ({"prompt": "x", "sampling": {"logit_bias": {"1000": 1}}}, "logit_bias"),
     ({"prompt": "x", "sampling": {"logit_bias": {"-1": 1}}}, "logit_bias"),
+    ({"prompt": "x", "tools": [{"name": "f"}]}, "tools"),
+    ({"messages": [{"role": "user"}], "tools": [{"name": "f"}, {"name": "f"}]}, "tools"),
+    ({"messages": [{"role": "user"}], "tools": [{"name": "a b"}]}, "tools"),
+    ({"messages": [{"role": "user"}], "tools": [{"name": "x" * 200}]}, "tools"),
+    ({"messages": [{"role": "user"}], "tool_choice": "required"}, "tool_choice"),
+    ({"messages": [{"role": "user"}], "reasoning": "extreme"}, "reasoning"),
     ({"prompt": "x", "sampling": {"logit_bias": {"٣": 1}}}, "logit_bias"),
 ]
 
@@ -243,6 +252,45 @@ def test_tokens_and_logprobs_are_sent_when_asked_for(client: Client) -> None:
     [delta] = client.hear()
     assert isinstance(delta, Delta) and delta.tokens == [7] and delta.logprobs is not None
     assert delta.logprobs[0].top == [("y", 8, -0.5)] and delta.logprobs[0].logprob < -1000
+
+
+def test_tools_go_to_the_engine_unless_none_may_be_called(client: Client) -> None:
+    read = ToolSpec("read", "Read.", {"type": "object"})
+    messages = [
+        ChatMessage("assistant", tool_calls=[ToolCall(0, "c1", "read", "{}")], reasoning="hm"),
+        ChatMessage("tool", "text", tool_call_id="c1"),
+    ]
+    [order] = client.say(Create("a", messages=messages, tools=[read], reasoning="low"))
+    assert isinstance(order, Submit)
+    assert order.request.tools == (
+        {"name": "read", "description": "Read.", "parameters": {"type": "object"}},
+    )
+    assert order.request.reasoning == "low" and order.request.messages == [
+        {
+            "role": "assistant",
+            "tool_calls": [{"id": "c1", "name": "read", "arguments": "{}"}],
+            "reasoning": "hm",
+        },
+        {"role": "tool", "content": "text", "tool_call_id": "c1"},
+    ]
+    [order] = client.say(Create("b", messages=messages, tools=[read], tool_choice="none"))
+    assert isinstance(order, Submit) and order.request.tools == ()
+
+
+def test_reasoning_and_calls_are_sent_beside_the_text(client: Client) -> None:
+    client.say(Create("a", messages=[ChatMessage("user", "x")]))
+    say = client.session.event
+    say("a", engine.Delta(0, 0, "", (1,), reasoning="hm"), 0.0)
+    say("a", engine.Delta(0, 1, "So:", (2,)), 0.0)
+    say("a", engine.Delta(0, 2, "", (3,), calls=(engine.CallPiece(0, "c1", "read"),)), 0.0)
+    say("a", engine.Delta(0, 3, "", (), calls=(engine.CallPiece(0, arguments="{}"),)), 0.0)
+    say("a", engine.Delta(0, 3, " Done", (4,)), 0.0)
+    say("a", engine.Delta(0, 4, "", (), calls=(engine.CallPiece(1, error="none"),)), 0.0)
+    say("a", engine.Delta(0, 4, "", ()), 0.0)
+    assert client.hear() == [
+        Delta("a", 1, 0, 0, "So:", 3, reasoning="hm", tool_calls=[ToolCall(0, "c1", "read", "{}")]),
+        Delta("a", 2, 0, 3, " Done", 1, tool_calls=[ToolCall(1, error="none")]),
+    ]
 
 
 # --- the promises of the wire, whatever clients and engines do ---------------------------------------

@@ -9,8 +9,10 @@ import time
 
 import pytest
 from serving import server_process, serving
-from ultra_engine.testing import Reply
+from ultra_engine.request import CallPiece
+from ultra_engine.testing import Reply, Thought
 from ultra_sdk import (
+    ChatMessage,
     ConnectionLost,
     Delta,
     EngineFailed,
@@ -19,6 +21,7 @@ from ultra_sdk import (
     Queued,
     QueueFull,
     RequestError,
+    ToolCall,
     Unauthorized,
     connect,
 )
@@ -39,6 +42,26 @@ async def test_the_runtime_file_leads_to_the_server(port: int | None) -> None:
         with pytest.raises(Unauthorized):
             async with connect(**place, token="wrong"):  # type: ignore[arg-type]
                 pass
+
+
+async def test_tools_and_reasoning_from_end_to_end() -> None:
+    chunks = [Thought("hm"), "So:", CallPiece(0, "c1", "read"), CallPiece(0, arguments='{"path": "a"}')]
+    async with serving(Reply(chunks)) as served, connect(unix=served.unix) as engine:
+        assert engine.info.capabilities == ["tools", "reasoning"]
+        result = await engine.generate("x", tools=[{"name": "read"}], n=2)
+        for sample in result.samples:
+            assert (sample.reasoning, sample.text, sample.token_count) == ("hm", "So:", 4)
+            assert sample.tool_calls == [ToolCall(0, "c1", "read", '{"path": "a"}')]
+            assert sample.finish == "tool_calls" == result.finish
+        history = [
+            ChatMessage("user", "x"),
+            ChatMessage("assistant", result.text, tool_calls=result.tool_calls, reasoning=result.reasoning),
+            ChatMessage("tool", "text", tool_call_id="c1"),
+        ]
+        await engine.generate(history, tools=[{"name": "read"}], tool_choice="none")
+    first, second = served.engine.requests
+    assert [tool["name"] for tool in first.tools] == ["read"] and second.tools == ()
+    assert second.messages is not None and second.messages[1]["tool_calls"][0]["name"] == "read"
 
 
 async def test_errors_arrive_as_their_class() -> None:

@@ -7,7 +7,7 @@ from agent_kit import CALC, FIX, FIXED, project
 from textual.pilot import Pilot
 from tui_kit import agent_in, ask, chatting, enter, shown, until
 from ultra_sdk.protocol import Error
-from ultra_sdk.testing import Answer, FakeEngine
+from ultra_sdk.testing import Answer, FakeEngine, Thought
 from ultra_tui.app import ChatApp
 
 LOOK = "```bash\ncat calc.py\n```"
@@ -140,6 +140,15 @@ async def test_files_are_offered_and_completed(tmp_path: Path) -> None:
             app.prompt.show("user@x")
             await pilot.press("tab")
             assert app.prompt.text == "user@x"
+
+
+async def test_reasoning_is_shown_as_such(tmp_path: Path) -> None:
+    with FakeEngine(Answer([Thought("Let me see."), "It adds."])) as fake:
+        async with chatting(fake, agent=agent_in(project(tmp_path), fake)) as (app, pilot):
+            await ask(app, pilot, "what does it do?")
+            assert "It adds." in shown(app.transcript) and "Let me see." not in shown(app.transcript)
+            await pilot.press("ctrl+r")
+            await until(pilot, lambda: "Let me see." in shown(app.transcript))
 
 
 async def test_between_agent_and_chat(tmp_path: Path) -> None:

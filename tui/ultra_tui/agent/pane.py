@@ -6,7 +6,7 @@ import asyncio
 import re
 from typing import TYPE_CHECKING
 
-from ultra_sdk.agent import Edited, Event, Finished, TextDelta
+from ultra_sdk.agent import Edited, Event, Finished, ReasoningDelta, TextDelta
 from ultra_sdk.agent.mentions import START, Mentions
 from ultra_sdk.agent.tools.base import Result
 from ultra_sdk.agent.workspace.root import Root
@@ -45,11 +45,8 @@ class AgentPane:
         self._app.changed()
 
     def happened(self, event: Event) -> None:
-        if isinstance(event, TextDelta):
-            if not self._answering:
-                self._app.transcript.begin_answer()
-                self._answering = True
-            self._app.transcript.fragment(event.text)
+        if isinstance(event, TextDelta | ReasoningDelta):
+            self._say(event)
             return
         if isinstance(event, Finished):
             self._add(*ending(event), gap=True)
@@ -81,6 +78,15 @@ class AgentPane:
         self.card.follow()
         if self.session.approvals.first is None:
             self._app.prompt.focus()
+
+    def _say(self, event: TextDelta | ReasoningDelta) -> None:
+        if not self._answering:
+            self._app.transcript.begin_answer()
+            self._answering = True
+        if isinstance(event, TextDelta):
+            self._app.transcript.fragment(event.text)
+        else:
+            self._app.transcript.thought(event.text)
 
     def _add(self, text: str, tone: Tone, gap: bool = False) -> None:
         self._close_answer()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from time import perf_counter
 
@@ -12,11 +12,13 @@ from textual.geometry import Size
 from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
+from ultra_sdk import ToolCall
 
 from ultra_tui.clock import Clock
 from ultra_tui.compat import set_virtual_size
 from ultra_tui.palette import make_palette
 from ultra_tui.transcript.answer import Answer
+from ultra_tui.transcript.asides import ThoughtBlock
 from ultra_tui.transcript.blocks import Block, Look
 from ultra_tui.transcript.layout import Layout
 from ultra_tui.transcript.overlay import overlay_chip, overlay_selection, selected_rows
@@ -47,6 +49,7 @@ class Transcript(ScrollView, can_focus=False):
         self._tail: Block | None = None  # its open block, at that index
         self._look: Look | None = None
         self._stale = 0  # blocks below this index may have strips of an older look
+        self._thoughts_shown = False
         self._moving = False  # the scroll offset is changed by ourselves
         self._seen = 0  # the row after the last one that was on screen while not following
 
@@ -73,7 +76,7 @@ class Transcript(ScrollView, can_focus=False):
         """Start an answer at the end. One is open at a time."""
         assert self._answer is None, "an answer is open already"
         self._at = len(self.record)
-        self._answer = Answer(self._insert_answer_block)
+        self._answer = Answer(self._insert_answer_block, self._thoughts_shown)
         return self._answer
 
     def fragment(self, text: str) -> None:
@@ -82,6 +85,27 @@ class Transcript(ScrollView, can_focus=False):
         self._answer.add(text)
         self._wake()
 
+    def thought(self, text: str) -> None:
+        """More of what the model thinks; not part of the answer."""
+        assert self._answer is not None, "no answer is open"
+        self._answer.think(text)
+        self._wake()
+
+    def called(self, piece: ToolCall) -> None:
+        """A piece of a tool call; not part of the answer either."""
+        assert self._answer is not None, "no answer is open"
+        self._answer.call(piece)
+        self._wake()
+
+    def toggle_thoughts(self) -> None:
+        """Show all of the reasoning everywhere, or a line of each again."""
+        thoughts = [block for block in self.record.blocks if isinstance(block, ThoughtBlock)]
+        self._thoughts_shown = not (self._thoughts_shown or any(block.expanded for block in thoughts))
+        for block in thoughts:
+            block.expand(self._thoughts_shown)
+        with self._keeping_place():
+            self._refresh_changed(thoughts)
+
     def end_answer(self, footer: Block | None = None) -> str:
         """Close the open answer and return its source."""
         assert self._answer is not None, "no answer is open"
@@ -89,6 +113,7 @@ class Transcript(ScrollView, can_focus=False):
         with self._keeping_place():
             self._drop_tail()
             answer.finish()
+            self._refresh_changed(answer.changed())
             if footer is not None:
                 self._insert_answer_block(footer)
             self._answer = None
@@ -145,6 +170,7 @@ class Transcript(ScrollView, can_focus=False):
         code = answer.code
         self._drop_tail()
         tail = answer.flush()
+        self._refresh_changed(answer.changed())
         if tail is not None:
             self._insert(self._at, tail)
             self._tail = tail
@@ -152,6 +178,12 @@ class Transcript(ScrollView, can_focus=False):
             self._measure(self._at - 1)
         elif code is not None:
             self._measure(self.record.blocks.index(code))
+
+    def _refresh_changed(self, blocks: Sequence[Block]) -> None:
+        """Render blocks anew that have other rows now."""
+        if self._look is not None:
+            for block in dict.fromkeys(blocks):
+                self._freshen(self.record.blocks.index(block))
 
     def _drop_tail(self) -> None:
         if self._tail is not None:

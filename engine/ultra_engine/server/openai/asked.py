@@ -10,10 +10,11 @@ from ...face import EngineInfo
 from ...request import MAX_SEED, Request, SamplingParams
 from .errors import ApiError
 from .fields import Fields
+from .tools import read_effort, read_tools
+from .turns import read_messages
 
 MAX_TOP_LOGPROBS = 20
-ROLES = ("system", "developer", "user", "assistant", "tool")
-UNSUPPORTED = ("tools", "functions", "audio", "prediction", "suffix", "echo", "web_search_options")
+UNSUPPORTED = ("functions", "audio", "prediction", "suffix", "echo", "web_search_options")
 """Asking for one of these and not getting it would be a wrong answer, so it is refused."""
 
 
@@ -37,13 +38,16 @@ def read_chat(fields: Fields, request_id: str, info: EngineInfo) -> Asked:
         raise fields.wrong("top_logprobs", "needs logprobs: true")
     # The engine counts the sampled token's row as asked for from one alternative on.
     wanted = max(1, top or 0) if logprobs else 0
-    return _asked(fields, request_id, info, wanted, top or 0, messages=_messages(fields))
+    asked: dict[str, Any] = {"messages": read_messages(fields), "tools": read_tools(fields)}
+    return _asked(fields, request_id, info, wanted, top or 0, reasoning=read_effort(fields), **asked)
 
 
 def read_completion(fields: Fields, request_id: str, info: EngineInfo) -> Asked:
     """A body of ``/v1/completions``. Raises `ApiError` naming the field."""
     if fields.raw("logprobs"):
         raise fields.wrong("logprobs", "is not supported here: use /v1/chat/completions")
+    if fields.raw("tools"):
+        raise fields.wrong("tools", "is not supported here: use /v1/chat/completions")
     if fields.raw("best_of") not in (None, 1):
         raise fields.wrong("best_of", "is not supported: use n")
     prompt = fields.raw("prompt")
@@ -133,48 +137,3 @@ def _logit_bias(fields: Fields, vocab_size: int) -> dict[int, float]:
             raise fields.wrong("logit_bias", f"has a key that is no token id below {vocab_size}")
         bias[int(key)] = given.number(key, 0.0, -100, 100)
     return bias
-
-
-def _messages(fields: Fields) -> list[dict[str, Any]]:
-    messages = fields.raw("messages")
-    if not isinstance(messages, list) or not messages:
-        raise fields.wrong("messages", "must be a non-empty list of messages")
-    return [_message(message, f"messages[{index}]") for index, message in enumerate(messages)]
-
-
-def _message(message: Any, where: str) -> dict[str, Any]:
-    if not isinstance(message, dict):
-        raise ApiError(f"{where} must be an object with role and content", param=where)
-    fields = Fields(message, where)
-    role = fields.string("role")
-    if role not in ROLES:
-        raise fields.wrong("role", f"must be one of {', '.join(ROLES)}")
-    plain: dict[str, Any] = {"role": "system" if role == "developer" else role}
-    content = _content(fields)
-    if content is None and role != "assistant":
-        raise ApiError(f"{where} has no content", param=f"{where}.content")
-    plain["content"] = content or ""
-    if role == "tool" and not fields.string("tool_call_id"):
-        raise ApiError(f"{where} has no tool_call_id", param=f"{where}.tool_call_id")
-    for name in ("name", "tool_call_id"):
-        if (text := fields.string(name)) is not None:
-            plain[name] = text
-    calls = fields.raw("tool_calls")
-    if calls is not None:
-        if not isinstance(calls, list) or not all(isinstance(call, dict) for call in calls):
-            raise fields.wrong("tool_calls", "must be a list of objects")
-        plain["tool_calls"] = calls
-    return plain
-
-
-def _content(fields: Fields) -> str | None:
-    content = fields.raw("content")
-    if content is None or isinstance(content, str):
-        return content
-    if not isinstance(content, list):
-        raise fields.wrong("content", "must be a text or a list of text parts")
-    texts = [part.get("text") if isinstance(part, dict) else None for part in content]
-    kinds = [part.get("type") if isinstance(part, dict) else None for part in content]
-    if any(kind != "text" for kind in kinds) or not all(isinstance(text, str) for text in texts):
-        raise fields.wrong("content", 'may only have parts {"type": "text", "text": "..."}')
-    return "".join(str(text) for text in texts)

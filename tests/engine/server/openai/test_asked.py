@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -44,7 +45,23 @@ BAD += [
 BAD += [("top_logprobs", "-1"), ("top_logprobs", "3"), ("logprobs", "1"), ("stream", '"yes"'), ("model", "7")]
 BAD += [("stream_options", '{"include_usage": true}'), ("response_format", '{"type": "json_object"}')]
 BAD += [("response_format", '"json"'), ("tools", '[{"type": "function"}]'), ("tools", '"no"')]
-BAD += [("metadata", '{"a": [NaN]}')]
+BAD += [("metadata", '{"a": [NaN]}'), ("tools", "[1]"), ("tools", '[{"type": "web"}]'), ("tools", '{"a": 1}')]
+BAD += [
+    ("tools", f'[{{"type": "function", "function": {function}}}]')
+    for function in (
+        '{"name": "a b"}',
+        '{"name": 1}',
+        '{"name": "a", "parameters": []}',
+        '"f"',
+        '{"name": ""}',
+    )
+]
+BAD += [
+    ("tools", '[{"function": {"name": "f"}}, {"function": {"name": "f"}}]'),
+    ("tool_choice", '"required"'),
+]
+BAD += [("tool_choice", '{"type": "function", "function": {"name": "f"}}'), ("parallel_tool_calls", "false")]
+BAD += [("reasoning_effort", '"extreme"'), ("reasoning_effort", "1"), ("chat_template_kwargs", '"x"')]
 
 
 @pytest.mark.parametrize(("field", "value"), BAD)
@@ -52,7 +69,7 @@ def test_what_is_wrong_is_refused_by_name(field: str, value: str) -> None:
     with pytest.raises(ApiError) as refused:
         chat(f'"{field}": {value}')
     assert refused.value.status == 400
-    assert (refused.value.param or "").split(".")[0] == field
+    assert re.split(r"[.\[]", refused.value.param or "")[0] == field
     assert json.dumps(refused.value.body(), allow_nan=False)
 
 
@@ -73,12 +90,34 @@ def test_legal_extremes_are_taken(field: str, value: str) -> None:
 
 
 OPTIONAL = [*NUMBERS, *INTEGERS, "stop", "logit_bias", "logprobs", "top_logprobs", "response_format", "tools"]
+OPTIONAL += ["parallel_tool_calls", "reasoning_effort", "chat_template_kwargs"]
 OPTIONAL += ["tool_choice", "stream", "stream_options", "user", "metadata", "store", "service_tier"]
 
 
 @pytest.mark.parametrize("field", OPTIONAL)
 def test_null_is_absent(field: str) -> None:
     assert chat(f'"{field}": null') == chat()
+
+
+def test_tools_and_effort() -> None:
+    function = '{"name": "read", "description": "Read.", "parameters": {"type": "object"}}'
+    tools = f'"tools": [{{"type": "function", "function": {function}}}, {{"function": {{"name": "ls"}}}}]'
+    assert chat(tools).request.tools == (
+        {"name": "read", "description": "Read.", "parameters": {"type": "object"}},
+        {"name": "ls", "description": "", "parameters": {}},
+    )
+    assert chat(f'{tools}, "tool_choice": "none"').request.tools == ()
+    assert chat(f'{tools}, "tool_choice": "auto", "parallel_tool_calls": true').request.tools
+    for field, wanted in (
+        ('"reasoning_effort": "none"', "off"),
+        ('"reasoning_effort": "high"', "high"),
+        ('"chat_template_kwargs": {"enable_thinking": false}', "off"),
+        ('"chat_template_kwargs": {"enable_thinking": true}, "reasoning_effort": "low"', "on"),
+        ('"chat_template_kwargs": {}', "auto"),
+    ):
+        assert chat(field).request.reasoning == wanted
+    with pytest.raises(ApiError, match="use /v1/chat/completions"):
+        read_completion(parse(b'{"prompt": "x", "tools": [{"function": {"name": "f"}}]}'), "r", INFO)
 
 
 def test_every_field_arrives() -> None:
@@ -112,6 +151,9 @@ SHAPES += [
     [{**USER, "name": 5}],
     [{"role": "assistant", "tool_calls": "x"}],
     [{"role": "assistant", "tool_calls": [1]}],
+    [{"role": "assistant", "tool_calls": [{}]}],
+    [{"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": [1]}}]}],
+    [{"role": "assistant", "reasoning_content": 1}],
 ]
 
 
@@ -131,6 +173,17 @@ def test_messages_become_what_a_template_expects() -> None:
         {"role": "system", "content": "d"},
         {"role": "user", "content": "ab"},
         {"role": "assistant", "content": ""},
+    ]
+    calls = [{"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}]
+    asked = messages(
+        [
+            {"role": "assistant", "content": None, "tool_calls": calls, "reasoning_content": "hm"},
+            {"role": "tool", "tool_call_id": "c", "content": "done"},
+        ]
+    )
+    assert asked.request.messages == [
+        {"role": "assistant", "content": "", "tool_calls": calls, "reasoning": "hm"},
+        {"role": "tool", "content": "done", "tool_call_id": "c"},
     ]
 
 
