@@ -19,7 +19,7 @@ from .instructions import InstructionFiles
 from .parsing.calls import Call
 from .permissions import Action
 from .redact import Redactor
-from .related import related, shown_files
+from .related import related
 from .tools import edit, write
 from .tools.base import Context, Params, Result
 from .tools.bash import Bash
@@ -77,18 +77,10 @@ class Acting:
         await self._emit(ToolAnswered(id, call.name, result.ok, self._redactor.redact(result.text)))
         return result
 
-    async def show_related(self, result: CheckResult) -> str:
-        """The files that failures are about, unless the model has seen them."""
+    async def related(self, result: CheckResult) -> list[str]:
+        """The files in which the fault of a failed check is likely."""
         failures = [failure for report in result.reports for failure in report.failures]
-        files, room = self._context.workspace, self._context.limits.read_chars
-
-        def find() -> tuple[str, list[str]]:
-            return shown_files(files, related(files, failures), self._shown, room)
-
-        text, paths = await asyncio.to_thread(find)
-        for path in paths:
-            await self._emit(Loaded("file", path))
-        return text
+        return await asyncio.to_thread(related, self._context.workspace, failures)
 
     def can_run(self) -> bool:
         """Whether commands may run, or somebody can be asked."""
@@ -152,6 +144,8 @@ class Acting:
 
     async def _asked(self, id: str, name: str, params: Params) -> bool:
         diff = await asyncio.to_thread(self._preview, params)
+        if isinstance(params, Write | Edit) and not diff:
+            return True  # it changes nothing, and says so
         action: Action = self._registry.tools[name].action
         if action == "shell" and self._context.network:
             action = "network"

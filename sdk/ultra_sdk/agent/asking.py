@@ -70,6 +70,7 @@ async def _stopped(delta: Delta, said: Said, enough: Callable[[str], bool], emit
         return False
     said.pieces.append(delta.text)
     said.unread += len(delta.text)
+    said.output_tokens += delta.count
     await emit(TextDelta(delta.text, delta.count))
     # All of the text is looked at: not for every word.
     if "\n" in delta.text or "`" in delta.text or said.unread > LOOK_CHARS:

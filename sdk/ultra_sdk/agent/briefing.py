@@ -23,6 +23,8 @@ class Brief:
     text: str
     loaded: tuple[Loaded, ...]
     named: tuple[str, ...]
+    existing: tuple[str, ...]
+    """Those that are files and were not put in."""
 
 
 def brief(
@@ -33,29 +35,27 @@ def brief(
     room: int,
     *,
     listing: bool,
-    plain: bool,
 ) -> Brief:
     """Write a task down. ``room`` is for attached files, in characters; ``listing`` names the files.
 
-    ``known`` is what was found out before, and may have files in it. Files mentioned with ``@`` are put in;
-    with ``plain`` also those that are named without it, since a small model would only ask for them. What
-    does not fit is left for it to read.
+    ``known`` is what was found out before. Files mentioned with ``@`` are put in; what does not fit is left
+    for the model to read.
     """
     mentioned = Mentions(workspace.root).attached(task)
-    named = [path for path in paths_in(task) if _is_file(workspace, path)] if plain else []
     parts = [_listing(workspace)] if listing else []
     loaded: list[Loaded] = []
-    for path in dict.fromkeys([*mentioned, *named]):
-        if f"\npath: {path}\n" in f"\n{known}":
-            continue
-        part = _attached(workspace, path, shown, room) if len(loaded) < MAX_ATTACHED else None
+    for path in mentioned[:MAX_ATTACHED]:
+        part = _attached(workspace, path, shown, room)
         if part is not None:
             parts.append(part)
             loaded.append(Loaded("file", path, len(part)))
             room -= len(part)
     parts += [known] if known else []
     text = "\n\n".join([*parts, f"Task: {task}"])
-    return Brief(text, tuple(loaded), tuple(dict.fromkeys([*mentioned, *paths_in(task)])))
+    named = tuple(dict.fromkeys([*mentioned, *paths_in(task)]))
+    given = {each.path for each in loaded}
+    existing = tuple(path for path in named if path not in given and workspace.content(path) is not None)
+    return Brief(text, tuple(loaded), named, existing)
 
 
 def _listing(workspace: Workspace) -> str:
@@ -82,10 +82,3 @@ def _attached(workspace: Workspace, path: str, shown: Callable[[str, str], str],
         return shown(path, workspace.read(path).text.content)
     except AgentError:
         return None
-
-
-def _is_file(workspace: Workspace, path: str) -> bool:
-    try:
-        return workspace.peek(path) is not None
-    except AgentError:
-        return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -15,17 +15,18 @@ from ultra_sdk.errors import EngineError
 
 from .acting import Acting, whole
 from .bounds import Bounds, Exhausted
-from .briefing import brief
+from .briefing import Brief, brief
 from .checkpoints.history import Turn as Checkpoint
-from .checks.detect import TESTS, Check
+from .checks.detect import Check
+from .conversation import Called
 from .desk import Desk
+from .driving import driver_for
+from .ending import Ending
 from .errors import AgentError
-from .events import Began, Finished, Loaded, Notice, Reason
+from .events import Began, Loaded, Notice
 from .gate import Approve, Gate, NobodyToAsk
 from .guess import Guess
-from .native import Native
 from .permissions import Mode
-from .plain import Plain
 from .profile import Profile
 from .redact import Redactor
 from .reply import Driver
@@ -35,17 +36,15 @@ from .sandbox.policy import Level
 from .sessions import Sessions
 from .skills import find_skills
 from .tools.base import Context, Limits, Result
-from .tools.registry import Registry
 from .turn import Emit, Turn
 from .undoable import Undoable
-from .verify import Outcome
-from .workspace.files import Workspace
 from .workspace.root import Root
 
 BRIEF_SHARE = 0.25
 INSTRUCTIONS_SHARE = 0.15
 RESULT_SHARE = 0.12
 SMALLEST_CONTEXT = 2048
+MAX_LOOKS = 2
 CHARS_PER_TOKEN = 3
 
 
@@ -179,7 +178,7 @@ class Agent:
 
     async def _work(self, task: str, emit: Emit) -> None:
         """The turn from its first event to its last one, whatever happens in it."""
-        ending = _Ending()
+        ending = Ending()
         try:
             await self.open()
             assert self._desk is not None
@@ -203,41 +202,58 @@ class Agent:
                 self._desk.memory.note({"type": "done", "reason": finished.reason, "why": finished.why})
         await emit(finished)
 
-    async def _loop(self, desk: Desk, task: str, emit: Emit, ending: _Ending) -> None:
+    async def _loop(self, desk: Desk, task: str, emit: Emit, ending: Ending) -> None:
         info = self.engine.info
         await emit(Began(self.session, task, self.mode, self._level, info.model))
         if ending.undoable is not None and ending.undoable.error:
             await emit(Notice(f"this turn cannot be undone: {ending.undoable.error}"))
         profile = self._profile or Profile.of(info.model, info.capabilities)
-        driver = _driver(profile, desk.registry)
+        driver = driver_for(profile, desk.registry)
         project = await self._project(desk, emit)
         context = self._context = self._new_context(desk)
         redactor = await asyncio.to_thread(Redactor.of, self.root.path)
         acting = Acting(desk.registry, context, self.gate, desk.instructions, redactor, driver.shown, emit)
-        guess = Guess([], lambda path: _peek(desk.workspace, path))
+        guess = Guess([], desk.workspace.content)
         run = ending.run = Run(
             *(self.engine, driver, desk.memory, acting, self.gate, guess, project, self.bounds),
             *(self._options, emit),
         )
-        known = await run.before(task)
-        plain = profile.protocol == "plain"
-        guess.named.extend(await self._brief(desk, task, known, driver, emit, plain=plain))
+        known, related = await run.before(task)
+        told = await self._brief(desk, task, known, driver, emit)
+        guess.named.extend(told.named)
+        if profile.protocol == "plain":
+            for path in list(dict.fromkeys([*told.existing, *related]))[:MAX_LOOKS]:
+                await self._look(desk, path, context.limits.output_chars, emit)
         ending.outcome = await run.work()
 
-    async def _brief(
-        self, desk: Desk, task: str, known: str, driver: Driver, emit: Emit, *, plain: bool
-    ) -> list[str]:
-        """Tell the model its task; the paths that it brings up."""
+    async def _brief(self, desk: Desk, task: str, known: str, driver: Driver, emit: Emit) -> Brief:
+        """Tell the model its task, and what belongs to it."""
         room = int(self._room() * BRIEF_SHARE)
         listing = not desk.briefed
         told = await asyncio.to_thread(
-            lambda: brief(desk.workspace, task, known, driver.shown, room, listing=listing, plain=plain)
+            lambda: brief(desk.workspace, task, known, driver.shown, room, listing=listing)
         )
         for loaded in told.loaded:
             await emit(loaded)
         desk.memory.task(told.text, task)
         desk.briefed = True
-        return list(told.named)
+        return told
+
+    async def _look(self, desk: Desk, path: str, most: int, emit: Emit) -> None:
+        """Look at a file in the model's place, as it would: a small one asks for it first anyway.
+
+        Shown so, and not in the form of an edit, it is less likely to be copied as it is.
+        """
+        content = desk.workspace.content(path)
+        if not content or len(content) > most:
+            return
+        await asyncio.to_thread(desk.workspace.read, path)
+        await emit(Loaded("file", path, len(content)))
+        command = f"cat {shlex.quote(path)}"
+        called = Called(desk.memory.next_id(), "bash", command)
+        desk.memory.answer(f"```bash\n{command}\n```")
+        desk.memory.call(called)
+        desk.memory.result(called, True, f"exit code 0\n{content}")
 
     async def _project(self, desk: Desk, emit: Emit) -> str:
         """What the project's files say to agents: its AGENTS.md, and which skills there are."""
@@ -283,54 +299,3 @@ class Agent:
         await self.open()
         assert self._desk is not None
         return self._desk
-
-
-class _Ending:
-    """What is known of how a turn ends, gathered while it does."""
-
-    def __init__(self) -> None:
-        self.began = time.monotonic()
-        self.undoable: Undoable | None = None
-        self.run: Run | None = None
-        self.outcome: Outcome | None = None
-        self._reason: Reason = "done"
-        self._why = ""
-
-    def stop(self, reason: Reason, why: str) -> None:
-        """It did not end by itself."""
-        self._reason, self._why = reason, why
-
-    def event(self) -> Finished:
-        """The turn's last event."""
-        changed = self.undoable.changed if self.undoable is not None else ()
-        outcome = self.outcome or Outcome("", None)
-        verified, why = outcome.verified, self._why or outcome.why
-        if self.outcome is None and changed:
-            verified = False
-        if verified and (tests := [path for path in changed if TESTS.search(path)]):
-            verified, why = False, f"the checks pass, but tests were written or changed: {', '.join(tests)}"
-        return Finished(
-            self._reason,
-            outcome.summary,
-            why,
-            verified,
-            changed,
-            self.run.progress.steps if self.run is not None else 0,
-            self.run.progress.output_tokens if self.run is not None else 0,
-            round(time.monotonic() - self.began, 3),
-        )
-
-
-def _driver(profile: Profile, registry: Registry) -> Driver:
-    tools = {name: tool.params.__struct_fields__ for name, tool in registry.tools.items()}
-    if profile.protocol == "tools":
-        return Native(registry.schemas(), tools)
-    return Plain(tools, profile.edits)
-
-
-def _peek(workspace: Workspace, path: str) -> str | None:
-    try:
-        reading = workspace.peek(path)
-    except AgentError:
-        return None
-    return reading.text.content if reading is not None else None

@@ -3,43 +3,29 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
+from .checks.detect import TESTS
 from .checks.failures import Failure
 from .errors import AgentError
 from .guess import paths_in
 from .workspace.files import Workspace
 from .workspace.scan import files
 
-MAX_FILES = 4
+MAX_FILES = 2
 
 
 def related(workspace: Workspace, failures: Iterable[Failure]) -> list[str]:
-    """Paths of the project, those first that are imported: there the fault is more likely than in a test."""
+    """Paths of the project, those first that are imported. Tests are left out if there is anything else."""
     named: list[str] = []
     for failure in failures:
         for path in paths_in("\n".join([failure.name, failure.message, *failure.details])):
             if (inside := _inside(workspace, path)) is not None and inside not in named:
                 named.append(inside)
     known = files(workspace.root)
-    imported = [path for name in named for path in _imported(_content(workspace, name) or "", known)]
-    return list(dict.fromkeys([*imported, *named]))[:MAX_FILES]
-
-
-def shown_files(
-    workspace: Workspace, paths: Iterable[str], shown: Callable[[str, str], str], room: int
-) -> tuple[str, list[str]]:
-    """The files that fit into ``room`` characters, as they are put into a prompt, and their paths."""
-    parts: list[str] = []
-    taken: list[str] = []
-    for path in paths:
-        content = _content(workspace, path)
-        if content is None or not content.strip() or len(content) > room or workspace.has_read(path):
-            continue
-        parts.append(shown(path, workspace.read(path).text.content))
-        taken.append(path)
-        room -= len(parts[-1])
-    return "\n\n".join(parts), taken
+    imported = [path for name in named for path in _imported(workspace.content(name) or "", known)]
+    found = list(dict.fromkeys([*imported, *named]))
+    return ([path for path in found if not TESTS.search(path)] or found)[:MAX_FILES]
 
 
 def _imported(source: str, known: list[str]) -> list[str]:
@@ -65,11 +51,3 @@ def _inside(workspace: Workspace, path: str) -> str | None:
     except AgentError:
         return None
     return reading.path if reading is not None else None
-
-
-def _content(workspace: Workspace, path: str) -> str | None:
-    try:
-        reading = workspace.peek(path)
-    except AgentError:
-        return None
-    return reading.text.content if reading is not None else None

@@ -42,13 +42,12 @@ class Verifier:
         self.refused = False
         """Whether an edit was tried and none was made since."""
 
-    async def before(self, task: str) -> str:
-        """What fails, if the task is about that, and the files in question: to be put before the task."""
+    async def before(self, task: str) -> tuple[str, list[str]]:
+        """What fails, if the task is about that: to be put before it, and the files to look at."""
         if not ABOUT_CHECKS.search(task):
-            return ""
+            return "", []
         text = await self._ran()
-        files = await self._acting.show_related(self._last) if self._last is not None else ""
-        return "\n\n".join(part for part in (files, text) if part)
+        return text, await self._acting.related(self._last) if self._last is not None else []
 
     async def after(self, edited: bool) -> None:
         """Run the checks if files changed since they ran, and tell the model."""

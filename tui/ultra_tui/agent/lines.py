@@ -68,7 +68,8 @@ def ending(event: Finished) -> tuple[str, Tone]:
         )
     why = f": {_one(event.why)}" if event.why and event.reason != "cancelled" else ""
     steps = f"{event.steps} step{'' if event.steps == 1 else 's'}"
-    return f"{said}{why} · {steps} · {event.output_tokens:,} tokens · {event.seconds:.0f} s", tone
+    tokens = f"{event.output_tokens:,} token{'' if event.output_tokens == 1 else 's'}"
+    return f"{said}{why} · {steps} · {tokens} · {event.seconds:.0f} s", tone
 
 
 def command(arguments: dict[str, object] | str) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from difflib import unified_diff
 from pathlib import Path
 
-from ..errors import NoSuchFile, NotText, OutsideWorkspace, ProtectedPath, Stale, Unread
+from ..errors import AgentError, NoSuchFile, NotText, OutsideWorkspace, ProtectedPath, Stale, Unread
 from .root import Root
 from .text import Text, Undecodable, Unencodable
 
@@ -92,6 +92,14 @@ class Workspace:
             return self._load(self.root, self.root.locate(name))
         except NoSuchFile:
             return None
+
+    def content(self, name: str) -> str | None:
+        """The same as text alone; None also for what cannot be read as text."""
+        try:
+            reading = self.peek(name)
+        except AgentError:
+            return None
+        return reading.text.content if reading is not None else None
 
     def writable(self, name: str) -> str:
         """The path of a file that may be changed. Raises `ProtectedPath`, `OutsideWorkspace`."""
