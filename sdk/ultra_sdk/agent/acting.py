@@ -19,7 +19,6 @@ from .instructions import InstructionFiles
 from .parsing.calls import Call
 from .permissions import Action
 from .redact import Redactor
-from .related import related
 from .tools import edit, write
 from .tools.base import Context, Params, Result
 from .tools.bash import Bash
@@ -76,11 +75,6 @@ class Acting:
         await self._tell(id, result)
         await self._emit(ToolAnswered(id, call.name, result.ok, self._redactor.redact(result.text)))
         return result
-
-    async def related(self, result: CheckResult) -> list[str]:
-        """The files in which the fault of a failed check is likely."""
-        failures = [failure for report in result.reports for failure in report.failures]
-        return await asyncio.to_thread(related, self._context.workspace, failures)
 
     def can_run(self) -> bool:
         """Whether commands may run, or somebody can be asked."""

@@ -23,8 +23,6 @@ class Brief:
     text: str
     loaded: tuple[Loaded, ...]
     named: tuple[str, ...]
-    existing: tuple[str, ...]
-    """Those that are files and were not put in."""
 
 
 def brief(
@@ -35,16 +33,20 @@ def brief(
     room: int,
     *,
     listing: bool,
+    plain: bool,
 ) -> Brief:
     """Write a task down. ``room`` is for attached files, in characters; ``listing`` names the files.
 
-    ``known`` is what was found out before. Files mentioned with ``@`` are put in; what does not fit is left
-    for the model to read.
+    ``known`` is what was found out before. Files mentioned with ``@`` are put in; with ``plain`` also those
+    that are named without it, since a small model would only ask for them. What does not fit is left for it to
+    read.
     """
-    mentioned = Mentions(workspace.root).attached(task)
+    named = Mentions(workspace.root).attached(task)
+    if plain:
+        named += [path for path in paths_in(task) if workspace.content(path) is not None]
     parts = [_listing(workspace)] if listing else []
     loaded: list[Loaded] = []
-    for path in mentioned[:MAX_ATTACHED]:
+    for path in list(dict.fromkeys(named))[:MAX_ATTACHED]:
         part = _attached(workspace, path, shown, room)
         if part is not None:
             parts.append(part)
@@ -52,10 +54,7 @@ def brief(
             room -= len(part)
     parts += [known] if known else []
     text = "\n\n".join([*parts, f"Task: {task}"])
-    named = tuple(dict.fromkeys([*mentioned, *paths_in(task)]))
-    given = {each.path for each in loaded}
-    existing = tuple(path for path in named if path not in given and workspace.content(path) is not None)
-    return Brief(text, tuple(loaded), named, existing)
+    return Brief(text, tuple(loaded), tuple(dict.fromkeys([*named, *paths_in(task)])))
 
 
 def _listing(workspace: Workspace) -> str:

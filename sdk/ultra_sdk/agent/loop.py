@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -15,10 +14,9 @@ from ultra_sdk.errors import EngineError
 
 from .acting import Acting, whole
 from .bounds import Bounds, Exhausted
-from .briefing import Brief, brief
+from .briefing import brief
 from .checkpoints.history import Turn as Checkpoint
 from .checks.detect import Check
-from .conversation import Called
 from .desk import Desk
 from .driving import driver_for
 from .ending import Ending
@@ -44,7 +42,6 @@ BRIEF_SHARE = 0.25
 INSTRUCTIONS_SHARE = 0.15
 RESULT_SHARE = 0.12
 SMALLEST_CONTEXT = 2048
-MAX_LOOKS = 2
 CHARS_PER_TOKEN = 3
 
 
@@ -218,42 +215,26 @@ class Agent:
             *(self.engine, driver, desk.memory, acting, self.gate, guess, project, self.bounds),
             *(self._options, emit),
         )
-        known, related = await run.before(task)
-        told = await self._brief(desk, task, known, driver, emit)
-        guess.named.extend(told.named)
-        if profile.protocol == "plain":
-            for path in list(dict.fromkeys([*told.existing, *related]))[:MAX_LOOKS]:
-                await self._look(desk, path, context.limits.output_chars, emit)
+        known = await run.before(task)
+        # A small model copies what fails instead of mending it; it is told when it says that it is done.
+        plain = profile.protocol == "plain"
+        guess.named.extend(await self._brief(desk, task, "" if plain else known, driver, emit, plain=plain))
         ending.outcome = await run.work()
 
-    async def _brief(self, desk: Desk, task: str, known: str, driver: Driver, emit: Emit) -> Brief:
-        """Tell the model its task, and what belongs to it."""
+    async def _brief(
+        self, desk: Desk, task: str, known: str, driver: Driver, emit: Emit, *, plain: bool
+    ) -> tuple[str, ...]:
+        """Tell the model its task and what belongs to it; the paths that it brings up."""
         room = int(self._room() * BRIEF_SHARE)
         listing = not desk.briefed
         told = await asyncio.to_thread(
-            lambda: brief(desk.workspace, task, known, driver.shown, room, listing=listing)
+            lambda: brief(desk.workspace, task, known, driver.shown, room, listing=listing, plain=plain)
         )
         for loaded in told.loaded:
             await emit(loaded)
         desk.memory.task(told.text, task)
         desk.briefed = True
-        return told
-
-    async def _look(self, desk: Desk, path: str, most: int, emit: Emit) -> None:
-        """Look at a file in the model's place, as it would: a small one asks for it first anyway.
-
-        Shown so, and not in the form of an edit, it is less likely to be copied as it is.
-        """
-        content = desk.workspace.content(path)
-        if not content or len(content) > most:
-            return
-        await asyncio.to_thread(desk.workspace.read, path)
-        await emit(Loaded("file", path, len(content)))
-        command = f"cat {shlex.quote(path)}"
-        called = Called(desk.memory.next_id(), "bash", command)
-        desk.memory.answer(f"```bash\n{command}\n```")
-        desk.memory.call(called)
-        desk.memory.result(called, True, f"exit code 0\n{content}")
+        return told.named
 
     async def _project(self, desk: Desk, emit: Emit) -> str:
         """What the project's files say to agents: its AGENTS.md, and which skills there are."""

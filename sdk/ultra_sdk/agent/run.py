@@ -69,8 +69,8 @@ class Run:
         self._stuck = False
         self._verifier = Verifier(acting, memory, self.progress)
 
-    async def before(self, task: str) -> tuple[str, list[str]]:
-        """What the model should know before its task, and files to look at. Raises as `work` does."""
+    async def before(self, task: str) -> str:
+        """What is worth knowing before the task. Raises as `work` does."""
         return await self._verifier.before(task)
 
     async def work(self) -> Outcome:

@@ -42,12 +42,11 @@ class Verifier:
         self.refused = False
         """Whether an edit was tried and none was made since."""
 
-    async def before(self, task: str) -> tuple[str, list[str]]:
-        """What fails, if the task is about that: to be put before it, and the files to look at."""
-        if not ABOUT_CHECKS.search(task):
-            return "", []
-        text = await self._ran()
-        return text, await self._acting.related(self._last) if self._last is not None else []
+    async def before(self, task: str) -> str:
+        """Run the checks if the task is about them; what they say."""
+        text = await self._ran() if ABOUT_CHECKS.search(task) else ""
+        self._told = False
+        return text
 
     async def after(self, edited: bool) -> None:
         """Run the checks if files changed since they ran, and tell the model."""

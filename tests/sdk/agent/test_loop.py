@@ -64,10 +64,8 @@ async def test_every_call_is_answered_once_and_in_order(tmp_path: Path) -> None:
 async def test_a_failing_check_is_told_before_and_objected_to_at_the_end(tmp_path: Path) -> None:
     async with working(project(tmp_path), ["DONE: it works.", "DONE: it does."]) as (agent, fake):
         last = await finished(agent, "fix the failing test")
-        task, looked, saw = [message.content or "" for message in fake.creates[0].messages or []][-3:]
-        assert "test_add" in task and task.endswith("Task: fix the failing test")
-        assert looked == "```bash\ncat calc.py\n```" and saw == f"exit code 0\n{CALC}"
-        assert "The project's checks still fail" in prompt(fake, 1)
+        assert prompt(fake, 0) == "Files: calc.py test_calc.py\n\nTask: fix the failing test"
+        assert "The project's checks still fail" in prompt(fake, 1) and "test_add" in prompt(fake, 1)
         assert (last.reason, last.verified, last.steps) == ("done", None, 2) and "checks fail" in last.why
 
 
