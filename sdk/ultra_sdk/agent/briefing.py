@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import islice
 
 from .errors import AgentError
 from .events import Loaded
 from .guess import paths_in
 from .mentions import Mentions
 from .workspace.files import Workspace
-from .workspace.scan import files
+from .workspace.scan import files, scan
 
 LISTED_CHARS = 1200
 MAX_ATTACHED = 8
+MAX_SCANNED = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,8 @@ def brief(
 
 
 def _listing(workspace: Workspace) -> str:
-    names = files(workspace.root)
+    found = islice(scan(workspace.root), MAX_SCANNED)
+    names = [each.path for each in found if each.kind == "file"]
     shown: list[str] = []
     size = 0
     for name in sorted(names, key=lambda name: (name.count("/"), name)):

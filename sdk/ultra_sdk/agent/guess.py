@@ -32,7 +32,9 @@ SUFFIXES = {
     "bash": (".sh", ".bash"),
     "sh": (".sh",),
 }
-PATH = re.compile(r"[\w./@+-]*\w\.\w{1,8}\b")
+WORD = re.compile(r"[\w./@+-]+")
+PATH = re.compile(r"[\w./@+-]*\w\.\w{1,8}")
+MAX_PATH = 300
 COMMENT = re.compile(r"(?:#|//|--|/\*|<!--)\s*(?:file(?:name)?:?\s*)?([\w./@+-]+\.\w{1,8})\s*(?:\*/|-->)?\s*")
 LINES_ABOVE = 3
 ENOUGH = 0.5
@@ -78,7 +80,7 @@ class Guess:
         """The one path that the prose just above brings up."""
         above = [line for line in lines[max(start - LINES_ABOVE, 0) : start] if line.strip()]
         for line in reversed(above):
-            found = {word for word in PATH.findall(line) if word.endswith(suffixes)}
+            found = {word for word in paths_in(line) if word.endswith(suffixes)}
             known = {word for word in found if self._known(word)} or found
             if found:
                 return known.pop() if len(known) == 1 else None
@@ -127,4 +129,5 @@ def only_definitions(source: str) -> bool:
 
 def paths_in(text: str) -> list[str]:
     """What looks like a path in a text, in order."""
-    return list(dict.fromkeys(word.removeprefix("./") for word in PATH.findall(text)))
+    words = (word.rstrip(".").removeprefix("./") for word in WORD.findall(text) if len(word) <= MAX_PATH)
+    return list(dict.fromkeys(word for word in words if PATH.fullmatch(word)))

@@ -6,17 +6,21 @@ from .errors import AgentError
 from .workspace.root import Root
 from .workspace.scan import scan
 
+MAX_FILES = 50_000
+
 State = dict[str, tuple[int, int, int]]
 """For each path size, mtime and ctime (ns)."""
 
 
 def state(root: Root) -> State | None:
-    """How the project looks now; None if it cannot be walked, and nothing can be said of it."""
+    """How the project looks now; None if it is too large or cannot be walked: nothing can be said of it."""
+    found: State = {}
     try:
-        return {
-            each.path: (each.stat.st_size, each.stat.st_mtime_ns, each.stat.st_ctime_ns)
-            for each in scan(root)
-            if each.kind in ("file", "link") and each.stat is not None
-        }
+        for each in scan(root):
+            if each.kind in ("file", "link") and each.stat is not None:
+                found[each.path] = (each.stat.st_size, each.stat.st_mtime_ns, each.stat.st_ctime_ns)
+            if len(found) > MAX_FILES:
+                return None
     except AgentError:
         return None
+    return found

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from ultra_sdk.agent.conversation import Called, Entry
-from ultra_sdk.agent.guess import Guess, could_be
+from ultra_sdk.agent.guess import Guess, could_be, paths_in
 from ultra_sdk.agent.parsing.calls import Call
 from ultra_sdk.agent.plain import Plain
 from ultra_sdk.agent.reply import Reply
@@ -70,6 +70,11 @@ def test_a_file_is_named_by_the_prose_the_first_comment_or_the_task() -> None:
     assert writes("```python\nprint(1)\n```", "new.py") == [("new.py", "print(1)\n")]
     assert writes(fence) == writes(fence, "a.py", "test_a.py") == []
     assert writes("See `a.py` and `b.js`:\n```js\nlet x = 2\nf(x)\n```") == [("b.js", "let x = 2\nf(x)\n")]
+
+
+def test_paths_in_a_text() -> None:
+    assert paths_in("see ./src/a.py, b.js. Or e.g. C, 1.5B of x.") == ["src/a.py", "b.js", "e.g", "1.5B"]
+    assert paths_in("a" * 200_000 + " " + "a." * 100_000) == []
 
 
 def test_a_quotation_is_no_edit() -> None:
