@@ -34,6 +34,8 @@ from .workspace.files import Change
 T = TypeVar("T")
 
 REFUSED = "the user refused it; do something else, or end the task and say why"
+LOOKS = frozenset({"cat", "head", "tail", "ls", "wc", "pwd"})
+"""Commands that are let run write-protected where others are asked for."""
 SHELL_SYNTAX = frozenset("|&;<>()$`*?[]{}~#\\\n")
 
 
@@ -102,16 +104,19 @@ class Acting:
                 return await self._registry.call(call.name, call.arguments, self._context)
             if isinstance(params, Write) and (unseen := await asyncio.to_thread(self._unseen, params.path)):
                 return Result(unseen, ok=False)
-            if decision == "ask" and not await self._asked(id, call.name, params):
+            context = self._context
+            if decision == "ask" and isinstance(params, Bash) and self._only_looks(params.cmd):
+                context = replace(context, mode="read-only")  # nothing can be written then
+            elif decision == "ask" and not await self._asked(id, call.name, params):
                 return Result(REFUSED, ok=False)
         except NobodyToAsk:
             raise
         except AgentError as error:
             return Result(str(error), ok=False)
-        return await self._carried_out(call, params)
+        return await self._carried_out(call, params, context)
 
-    async def _carried_out(self, call: Call, params: Params) -> Result:
-        running = self._registry.call(call.name, call.arguments, self._context)
+    async def _carried_out(self, call: Call, params: Params, context: Context) -> Result:
+        running = self._registry.call(call.name, call.arguments, context)
         if isinstance(params, Write | Edit):
             result = await whole(running)
             self._note_change(isinstance(result, EditResult) and result.ok)
@@ -186,6 +191,17 @@ class Acting:
         files.read(path)
         shown = self._shown(path, content)
         return f"{path} {why}. It is:\n{shown}\nWrite all of it again, changed as the task needs."
+
+    def _only_looks(self, command: str) -> bool:
+        """Whether a command shows files of the project and nothing else, and would be held to that."""
+        if self._context.level == "advisory" or SHELL_SYNTAX & set(command):
+            return False
+        try:
+            name, *words = shlex.split(command)
+            paths = [word for word in words if not word.startswith("-")]
+            return name in LOOKS and all(self._context.workspace.root.locate(path) for path in paths)
+        except (ValueError, AgentError):
+            return False
 
     def _looked_at(self, command: str) -> str:
         """The file that a plain ``cat`` showed, which so counts as read; empty if it was no such command."""

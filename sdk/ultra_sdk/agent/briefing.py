@@ -40,8 +40,8 @@ def brief(
     """Write a task down. ``room`` is for attached files, in characters; ``listing`` names the files.
 
     ``known`` is what was found out before. Files mentioned with ``@`` are put in; with ``plain`` also those
-    that are named without it, since a small model would only ask for them. What does not fit is left for it to
-    read.
+    that are named without it, since a small model would only ask for them. What does not fit is left for
+    it to read.
     """
     named = Mentions(workspace.root).attached(task)
     if plain:

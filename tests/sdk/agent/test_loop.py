@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from agent_kit import CALC, FIX, FIXED, MENDED, TEST, events_of, finished, project, prompt, working
+from sandbox_kit import CONFINED
 from tree import tree
 from ultra_sdk.agent import (
     Bounds,
@@ -22,6 +23,7 @@ from ultra_sdk.agent.events import Approval
 from ultra_sdk.protocol import Create, Error
 from ultra_sdk.testing import Answer
 
+RUN = "```bash\necho 1\n```"
 LOOK = "```bash\ncat calc.py\n```"
 
 
@@ -132,13 +134,31 @@ async def test_in_ask_mode_a_person_sees_the_diff_first(tmp_path: Path) -> None:
         return "deny" if request.tool == "write" else "allow"
 
     root = project(tmp_path)
-    async with working(root, [LOOK, FIX, "DONE: nothing."], mode="ask", approve=approve) as (agent, fake):
-        last = await finished(agent, "repair the sum")
+    async with working(root, [RUN, FIX, "DONE: nothing."], mode="ask", approve=approve) as (agent, fake):
+        last = await finished(agent, "repair the sum in @calc.py")
         assert "the user refused it" in prompt(fake)
     assert [request.tool for request in asked] == ["bash", "write"]
-    assert asked[0].what == "cat calc.py" and asked[0].question.startswith("run cat calc.py?")
+    assert asked[0].what == "echo 1" and asked[0].question.startswith("run echo 1?")
     assert "+    return a + b" in asked[1].diff and (root / "calc.py").read_text() == CALC
     assert last.verified is False and not last.changed
+
+
+@pytest.mark.skipif(not CONFINED, reason="nothing here would hold the command to it")
+@pytest.mark.parametrize(
+    ("command", "asked"),
+    [("cat calc.py", 0), ("ls -l .", 0), ("cat /etc/hostname", 1), ("cat calc.py > x", 1), ("cat ../x", 1)],
+)
+async def test_looking_at_the_project_needs_no_word(tmp_path: Path, command: str, asked: int) -> None:
+    questions: list[str] = []
+
+    async def approve(request: PermissionAsked) -> Approval:
+        questions.append(request.what)
+        return "deny"
+
+    script = [f"```bash\n{command}\n```", "DONE: seen."]
+    async with working(project(tmp_path), script, mode="ask", approve=approve) as (agent, _):
+        await finished(agent, "look")
+    assert questions == [command] * asked
 
 
 async def test_always_holds_for_the_same_command_alone(tmp_path: Path) -> None:
@@ -148,18 +168,18 @@ async def test_always_holds_for_the_same_command_alone(tmp_path: Path) -> None:
         asked.append(request.what)
         return "always"
 
-    script = [LOOK, LOOK, "```bash\ncat calc.py test_calc.py\n```", "DONE: seen."]
+    script = [RUN, RUN, "```bash\necho 2\n```", "DONE: seen."]
     async with working(project(tmp_path), script, mode="ask", approve=approve) as (agent, _):
         await finished(agent, "look")
-    assert asked == ["cat calc.py", "cat calc.py test_calc.py"]
+    assert asked == ["echo 1", "echo 2"]
 
 
 async def test_without_anybody_to_ask_it_ends_there(tmp_path: Path) -> None:
     root = project(tmp_path)
-    async with working(root, [LOOK], mode="ask", approve=None) as (agent, _):
+    async with working(root, [RUN], mode="ask", approve=None) as (agent, _):
         events = await events_of(agent.turn("look"))
         last = events[-1]
-        assert isinstance(last, Finished) and last.reason == "permission" and "cat calc.py" in last.why
+        assert isinstance(last, Finished) and last.reason == "permission" and "echo 1" in last.why
         assert [event.ok for event in events if isinstance(event, ToolAnswered)] == [False]
         assert is_whole(agent._desk.memory.entries)  # type: ignore[union-attr]
 

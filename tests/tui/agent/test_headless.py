@@ -57,7 +57,7 @@ def test_a_task_is_done_and_verified(tmp_path: Path) -> None:
     [
         ([FIX, "```bash\ntrue\n```", "DONE: so."], ["--mode", "auto"], 2, "not verified"),
         (["```bash\nfalse\n```"], ["--mode", "auto"], 3, "same result"),
-        ([LOOK], [], 4, "permission needed: run cat calc.py?"),
+        (["```bash\necho 1\n```"], [], 4, "permission needed: run echo 1?"),
         ([FIX], ["--mode", "auto-edit"], 2, "no check of the project could be run"),
         ([Answer(["x"], error=Error("engine_failed", "it broke"))], [], 5, "it broke"),
         (["It adds."], [], 0, "done · 1 step"),

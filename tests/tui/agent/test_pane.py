@@ -10,6 +10,7 @@ from ultra_sdk.protocol import Error
 from ultra_sdk.testing import Answer, FakeEngine, Thought
 from ultra_tui.app import ChatApp
 
+RUN = "```bash\necho 1\n```"
 LOOK = "```bash\ncat calc.py\n```"
 
 
@@ -42,14 +43,14 @@ async def test_a_task_is_shown_as_it_is_done(tmp_path: Path) -> None:
 
 async def test_the_person_is_asked_on_a_card_and_typed_ahead_keys_answer_nothing(tmp_path: Path) -> None:
     root = project(tmp_path)
-    with FakeEngine([LOOK, FIX, "DONE: I may not."]) as fake:
+    with FakeEngine([RUN, FIX, "DONE: I may not."]) as fake:
         async with chatting(fake, (100, 40), agent=agent_in(root, fake)) as (app, pilot):
             assert app.agent is not None
-            await enter(app, pilot, "repair the sum")
+            await enter(app, pilot, "repair the sum in @calc.py")
             await until(pilot, lambda: app.agent is not None and app.agent.card.request is not None)
             await pilot.press("y")
             assert app.agent.card.request is not None and "asks you" in app.status.line
-            await card(app, pilot, "cat calc.py")
+            await card(app, pilot, "echo 1")
             await pilot.press("y")
             await card(app, pilot, "calc.py")
             assert "+    return a + b" in str(app.agent.card.render())
@@ -61,10 +62,10 @@ async def test_the_person_is_asked_on_a_card_and_typed_ahead_keys_answer_nothing
 
 
 async def test_escape_on_a_question_refuses_and_then_stops_the_turn(tmp_path: Path) -> None:
-    with FakeEngine([LOOK, Answer(["x"], then="hang"), "Fine."]) as fake:
+    with FakeEngine([RUN, Answer(["x"], then="hang"), "Fine."]) as fake:
         async with chatting(fake, agent=agent_in(project(tmp_path), fake)) as (app, pilot):
             await enter(app, pilot, "look")
-            await card(app, pilot, "cat")
+            await card(app, pilot, "echo")
             await pilot.press("escape")
             await until(pilot, lambda: len(fake.creates) == 2)
             await pilot.press("escape")
@@ -75,11 +76,11 @@ async def test_escape_on_a_question_refuses_and_then_stops_the_turn(tmp_path: Pa
 
 
 async def test_stopped_while_asking_the_card_goes(tmp_path: Path) -> None:
-    with FakeEngine(LOOK) as fake:
+    with FakeEngine(RUN) as fake:
         async with chatting(fake, agent=agent_in(project(tmp_path), fake)) as (app, pilot):
             assert app.agent is not None
             await enter(app, pilot, "look")
-            await card(app, pilot, "cat")
+            await card(app, pilot, "echo")
             await pilot.press("ctrl+c")
             await until(pilot, lambda: not app.session.busy)
             assert not app.agent.card.display and app.focused is app.prompt
