@@ -75,6 +75,20 @@ async def test_escape_on_a_question_refuses_and_then_stops_the_turn(tmp_path: Pa
             assert "Fine." in shown(app.transcript)
 
 
+async def test_said_right_after_a_stop_it_is_sent(tmp_path: Path) -> None:
+    with FakeEngine([Answer(["x"], then="hang"), "Fine."]) as fake:
+        async with chatting(fake, agent=agent_in(project(tmp_path), fake)) as (app, pilot):
+            await enter(app, pilot, "one")
+            await enter(app, pilot, "two")
+            await until(pilot, lambda: fake.creates)
+            app.action_stop()
+            assert app.prompt.text == "two" and app.session.busy
+            app.session.say("three")
+            await until(pilot, lambda: len(fake.creates) == 2 and not app.session.busy)
+            assert ((fake.creates[1].messages or [])[-1].content or "").endswith("Task: three")
+            assert app.prompt.text == "two"
+
+
 async def test_stopped_while_asking_the_card_goes(tmp_path: Path) -> None:
     with FakeEngine(RUN) as fake:
         async with chatting(fake, agent=agent_in(project(tmp_path), fake)) as (app, pilot):

@@ -80,6 +80,7 @@ class AgentSession:
         self._words: list[str] = []
         self._leaving: set[asyncio.Task[None]] = set()
         self._closed = False
+        self._stopped = False
 
     @property
     def busy(self) -> bool:
@@ -128,9 +129,11 @@ class AgentSession:
         self._begin(self._move("redo"))
 
     def cancel(self) -> bool:
-        """Stop what is at work. False if nothing is."""
+        """Stop what is at work, and give back what waits for it. False if nothing is."""
         if self._work is None:
             return False
+        self._stopped = True
+        self._return_queue()
         if self._turn is not None:
             self._turn.cancel()
         else:
@@ -201,13 +204,20 @@ class AgentSession:
         self._go_on()
 
     def _go_on(self) -> None:
-        """The next message of the queue, or all of them back if it did not go well."""
-        if self.meter.state in ("done", "ready") and self.queue:
+        """The next message of the queue, or all of them back if it did not go well.
+
+        What is said after a stop, while that is still under way, is meant to be sent.
+        """
+        well, self._stopped = self._stopped or self.meter.state in ("done", "ready"), False
+        if well and self.queue:
             self.say(self.queue.pop(0))
-        elif self.queue:
+        self._return_queue(unless=well)
+        self._view.changed()
+
+    def _return_queue(self, *, unless: bool = False) -> None:
+        if self.queue and not unless:
             texts, self.queue = self.queue, []
             self._view.returned(texts)
-        self._view.changed()
 
     async def _ready(self) -> Agent:
         client: Client = await self.link.client()
