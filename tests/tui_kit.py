@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 from textual.app import App
 from textual.pilot import Pilot
 from textual.strip import Strip
 from ultra_sdk import connect
+from ultra_sdk.agent import Mode
 from ultra_sdk.testing import FakeEngine
+from ultra_tui.agent.dial import AgentDial
 from ultra_tui.app import ChatApp
 from ultra_tui.link import EngineLink
 from ultra_tui.palette import Palette, make_palette
@@ -46,12 +49,20 @@ def link_to(fake: FakeEngine) -> EngineLink:
     )
 
 
+def agent_in(root: Path, fake: FakeEngine, mode: Mode = "ask", resume: str | None = None) -> AgentDial:
+    """What an app needs to have an agent in a project, its data beside that."""
+    return AgentDial(lambda _, status: connect(unix=fake.unix), None, root, mode, resume=resume)
+
+
 @asynccontextmanager
 async def chatting(
-    fake: FakeEngine, size: tuple[int, int] = (80, 24), options: Mapping[str, Any] | None = None
+    fake: FakeEngine,
+    size: tuple[int, int] = (80, 24),
+    options: Mapping[str, Any] | None = None,
+    agent: AgentDial | None = None,
 ) -> AsyncIterator[tuple[ChatApp, Pilot[None]]]:
-    """The app, connected to a scripted engine."""
-    app = ChatApp(link_to(fake), options)
+    """The app, connected to a scripted engine; with ``agent`` it is the coding agent."""
+    app = ChatApp(link_to(fake), options, agent=agent)
     async with app.run_test(size=size) as pilot:
         await until(pilot, lambda: app.session.meter.state == "ready")
         yield app, pilot

@@ -59,7 +59,7 @@ def test_a_truncated_file(tmp_path: Path) -> None:
     cut.write_bytes(whole.read_bytes()[:-1])
     _refused(["serve", "--model", str(cut)], "cut.gguf: truncated")
     with runtime_folder() as (folder, env):
-        _asked(["--model", str(cut), "-p", "hi"], "cut.gguf: truncated", env)
+        _asked(["--chat", "--model", str(cut), "-p", "hi"], "cut.gguf: truncated", env)
         assert not list(folder.glob("*.json")) and not list(folder.glob("*.sock"))
 
 
@@ -130,8 +130,8 @@ def test_what_a_killed_server_left_behind_is_no_hindrance(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["-p", "word " * 9000], r"prompt has \d{4,} tokens, the context takes at most 8191"),
-        (["-p", "hi", "--seed", "99999999999999999999"], "seed"),
+        (["--chat", "-p", "word " * 9000], r"prompt has \d{4,} tokens, the context takes at most 8191"),
+        (["--chat", "-p", "hi", "--seed", "99999999999999999999"], "seed"),
     ],
 )
 def test_a_request_that_cannot_run(served: Served, arguments: list[str], words: str) -> None:
@@ -144,7 +144,7 @@ def test_a_request_that_cannot_run(served: Served, arguments: list[str], words: 
 )
 def test_wrong_usage(served: Served, arguments: list[str]) -> None:
     code, said = _run("ultra_tui", arguments, ENVIRONMENT | served.env)
-    assert code == 2 and said.strip()
+    assert code == 64 and said.strip()
 
 
 @pytest.fixture
@@ -161,7 +161,6 @@ def test_the_engine_extra_is_missing(without_torch: dict[str, str]) -> None:
     _refused(["serve"], words, without_torch)
     _refused(["models", "show", TEST_MODEL], words, without_torch)
     with runtime_folder() as (_, env):
-        code, said = _run(
-            "ultra_tui", ["-p", "hi"], env | without_torch | {"ULTRA_RUNTIME_DIR": env["ULTRA_RUNTIME_DIR"]}
-        )
+        own = env | without_torch | {"ULTRA_RUNTIME_DIR": env["ULTRA_RUNTIME_DIR"]}
+        code, said = _run("ultra_tui", ["--chat", "-p", "hi"], own)
         assert code == 1 and re.search(words, said), said

@@ -82,7 +82,8 @@ async def test_in_the_app(served: Served, answer: str) -> None:
 
 def _ultra_chat(env: dict[str, str], *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "ultra_tui", *arguments, "--max-tokens", str(LIMIT), "--temperature", "0"],
+        [sys.executable, "-m", "ultra_tui", "--chat", *arguments]
+        + ["--max-tokens", str(LIMIT), "--temperature", "0"],
         env=env,
         input=stdin,
         capture_output=True,

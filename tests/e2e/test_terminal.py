@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from pty_kit import APP, Terminal
@@ -19,11 +20,12 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
 @contextmanager
 def app_in(
-    script: Script = "The **answer** is `42`.", code: str = APP
+    script: Script = "The **answer** is `42`.", code: str = APP, *arguments: str
 ) -> Iterator[tuple[Terminal, FakeEngine]]:
     with (
         FakeEngine(script, model="tiny") as fake,
-        Terminal([sys.executable, "-c", code], fake.env) as terminal,
+        TemporaryDirectory() as data,
+        Terminal([sys.executable, "-c", code, *arguments], {**fake.env, "ULTRA_DATA_DIR": data}) as terminal,
     ):
         yield terminal, fake
 
@@ -49,7 +51,8 @@ def test_start_ask_read_the_answer_quit() -> None:
         assert "▌ what is it?" in terminal.text
         terminal.send("\x04")
         is_given_back(terminal, 0)
-    assert [create.messages and create.messages[0].content for create in fake.creates] == ["what is it?"]
+    (create,) = fake.creates
+    assert create.messages and (create.messages[-1].content or "").endswith("what is it?")
 
 
 def test_resized_it_is_drawn_anew() -> None:
@@ -67,7 +70,7 @@ def test_resized_it_is_drawn_anew() -> None:
 
 def test_a_megabyte_pasted_in_pieces_is_one_message_and_other_newline_keys_send_nothing() -> None:
     text = "".join(f"line {number} of the paste\r" for number in range(38_000))
-    with app_in("ok") as (terminal, fake):
+    with app_in("ok", APP, "--chat") as (terminal, fake):
         terminal.wait_for("● ready")
         pasted = f"\x1b[200~{text}\x1b[201~".encode()
         for at in range(0, len(pasted), 4095):
@@ -89,7 +92,7 @@ def test_escape_stops_and_the_next_message_is_answered() -> None:
         terminal.send("go\r")
         terminal.wait_for("half")
         terminal.send("\x1b")
-        terminal.wait_for("■ stopped · 1 token")
+        terminal.wait_for("■ stopped · 1 step · 1 token")
         terminal.send("again\r")
         terminal.wait_for("whole")
         terminal.send("\x03\x03")

@@ -55,8 +55,8 @@ def test_the_answer_and_nothing_else_is_on_stdout(fake: FakeEngine) -> None:
 
 
 def test_what_is_piped_in_follows_the_question_as_context(fake: FakeEngine) -> None:
-    run("-p", "explain", fake=fake, stdin="code\n")
-    run("-p", "-", fake=fake, stdin="from stdin")
+    run("--chat", "-p", "explain", fake=fake, stdin="code\n")
+    run("--chat", "-p", "-", fake=fake, stdin="from stdin")
     assert [create.messages and create.messages[0].content for create in fake.creates] == [
         "explain\n\ncode\n",
         "from stdin",
@@ -65,12 +65,12 @@ def test_what_is_piped_in_follows_the_question_as_context(fake: FakeEngine) -> N
 
 def test_a_server_is_named_by_its_socket(fake: FakeEngine) -> None:
     with FakeEngine("other") as other:
-        done = run("-p", "q", "--url", other.unix, fake=other)
+        done = run("--chat", "-p", "q", "--url", other.unix, fake=other)
     assert done.stdout == "other\n" and not fake.creates
 
 
 def test_json_prints_one_event_a_line_with_the_last_one(fake: FakeEngine) -> None:
-    done = run("-p", "what?", "--json", fake=fake)
+    done = run("--chat", "-p", "what?", "--json", fake=fake)
     events = [json.loads(line) for line in done.stdout.splitlines()]
     assert done.returncode == 0
     assert [event["type"] for event in events[:2]] == ["queued", "prefill"]
@@ -80,20 +80,20 @@ def test_json_prints_one_event_a_line_with_the_last_one(fake: FakeEngine) -> Non
 
 def test_a_failure_is_one_line_and_code_1() -> None:
     with FakeEngine(Answer(["half"], error=Error("engine_failed", "it broke\nbadly"))) as fake:
-        done = run("-p", "q", fake=fake)
+        done = run("--chat", "-p", "q", fake=fake)
     assert (done.returncode, done.stdout, done.stderr) == (1, "half\n", "ultra-chat: it broke badly\n")
 
 
 def test_a_failure_in_json_is_still_one_line_on_stderr() -> None:
     with FakeEngine(Answer(error=Error("prompt_too_long", "5,000 tokens, 4,096 fit"))) as fake:
-        done = run("-p", "q", "--json", fake=fake)
+        done = run("--chat", "-p", "q", "--json", fake=fake)
     last = json.loads(done.stdout.splitlines()[-1])
     assert (last["type"], last["error"]["code"]) == ("failed", "prompt_too_long")
     assert (done.returncode, done.stderr) == (1, "ultra-chat: 5,000 tokens, 4,096 fit\n")
 
 
 def test_no_server_is_one_line_and_code_1() -> None:
-    done = run("-p", "q", "--url", "/nowhere/at/all.sock")
+    done = run("--chat", "-p", "q", "--url", "/nowhere/at/all.sock")
     assert done.returncode == 1 and done.stdout == ""
     assert done.stderr.startswith("ultra-chat: ") and done.stderr.count("\n") == 1
 
@@ -101,11 +101,12 @@ def test_no_server_is_one_line_and_code_1() -> None:
 @pytest.mark.parametrize(
     "arguments",
     [["-p", ""], ["-p"], ["--json"], ["--max-tokens", "0", "-p", "q"], ["--temperature", "nan", "-p", "q"]]
-    + [["--seed", "x", "-p", "q"], ["--nosuch"], []],
+    + [["--seed", "x", "-p", "q"], ["--nosuch"], [], ["--chat", "--mode", "auto", "-p", "q"]]
+    + [["--system", "x", "--resume", "--", "-p", "q"], ["--mode", "yolo", "-p", "q"]],
 )
-def test_wrong_usage_is_code_2(arguments: list[str]) -> None:
+def test_wrong_usage_is_code_64(arguments: list[str]) -> None:
     done = run(*arguments)
-    assert done.returncode == 2 and done.stdout == "" and done.stderr
+    assert done.returncode == 64 and done.stdout == "" and done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -116,7 +117,10 @@ def test_version() -> None:
 def test_interrupted_is_code_130_and_cancels_the_request() -> None:
     with FakeEngine(Answer(["half"], then="hang")) as fake:
         process = subprocess.Popen(
-            [*COMMAND, "-p", "q"], env={**ENV, **fake.env}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE
+            [*COMMAND, "--chat", "-p", "q"],
+            env={**ENV, **fake.env},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
         )
         assert process.stdout is not None
         assert process.stdout.read(4) == b"half"
@@ -129,7 +133,7 @@ def test_interrupted_is_code_130_and_cancels_the_request() -> None:
 def test_a_reader_that_leaves_is_no_error() -> None:
     with FakeEngine(Answer(["word "] * 2000, delay=0.001)) as fake:
         process = subprocess.Popen(
-            [*COMMAND, "-p", "q"],
+            [*COMMAND, "--chat", "-p", "q"],
             env={**ENV, **fake.env},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

@@ -1,4 +1,4 @@
-"""The full-screen app: transcript, prompt and status line around one session."""
+"""The full-screen app: transcript, prompt and status line around a session, the agent's or a plain chat's."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ from textual.screen import Screen
 from textual.widgets import Static
 from ultra_sdk import EngineError, ToolCall
 
+from ultra_tui.agent.dial import AgentDial
+from ultra_tui.agent.pane import AgentPane
+from ultra_tui.agent.session import AgentSession
 from ultra_tui.clock import Clock
 from ultra_tui.commands import Call, Unknown
 from ultra_tui.compat import teach_newline_keys
@@ -34,7 +37,7 @@ AGAIN_SECONDS = 2.0
 
 
 class ChatApp(App[None]):
-    """A chat with one engine. It is the `View` of its session."""
+    """A chat with one engine, or an agent at work. It is the `View` of the chat's session."""
 
     TITLE = "ultra-chat"
     CSS = """
@@ -50,7 +53,11 @@ class ChatApp(App[None]):
     ]
 
     def __init__(
-        self, link: EngineLink, options: Mapping[str, Any] | None = None, system: str | None = None
+        self,
+        link: EngineLink,
+        options: Mapping[str, Any] | None = None,
+        system: str | None = None,
+        agent: AgentDial | None = None,
     ) -> None:
         super().__init__()
         teach_newline_keys()
@@ -59,7 +66,9 @@ class ChatApp(App[None]):
         if "TEXTUAL_THEME" not in os.environ:
             self.theme = DARK.name
         self.engine = link
-        self.session = Session(link, self, options, system)
+        self.chat = Session(link, self, options, system)
+        self.agent = AgentPane(self, agent) if agent is not None else None
+        self.session: Session | AgentSession = self.agent.session if self.agent is not None else self.chat
         self.registry = make_registry(self)
         self.transcript = Transcript(id="transcript")
         self.prompt = Prompt(id="prompt")
@@ -70,6 +79,8 @@ class ChatApp(App[None]):
 
     def compose(self) -> ComposeResult:
         yield self.transcript
+        if self.agent is not None:
+            yield self.agent.card
         yield Static(id="queue", markup=False)
         yield Static(id="hints", markup=False)
         yield self.prompt
@@ -80,6 +91,8 @@ class ChatApp(App[None]):
         self.transcript.attach(self.clock)
         self.clock.add(self.status.tick)
         self.status.meter = self.session.meter
+        if self.agent is not None:
+            self.agent.refresh_names()
         self.transcript.add(self._welcome)
         self.app_resume_signal.subscribe(self, lambda _: self._repaint())
         self.prompt.focus()
@@ -94,7 +107,9 @@ class ChatApp(App[None]):
 
     async def on_unmount(self) -> None:
         self.engine.on_change = lambda: None
-        await self.session.close()
+        if self.agent is not None:
+            await self.agent.session.close()
+        await self.chat.close()
 
     def _draw_welcome(self, width: int, palette: Any) -> list[Any]:
         hello = self.engine.hello
@@ -173,6 +188,7 @@ class ChatApp(App[None]):
 
     def changed(self) -> None:
         self.status.queued = len(self.session.queue)
+        self.status.mode = self.session.mode if isinstance(self.session, AgentSession) else ""
         rows = [_one_row(text) for text in self.session.queue]
         self._show_rows("#queue", [f"↳ queued: {row}" for row in rows])
         self._hint_keys()
@@ -205,6 +221,11 @@ class ChatApp(App[None]):
                 self.session.say(event.text.strip("\n"))
 
     def on_prompt_completing(self) -> None:
+        before = self.prompt.before_cursor
+        named = self.agent.completed(before) if self.agent is not None else None
+        if named is not None:
+            self.prompt.replace_before_cursor(named)
+            return
         text = self.registry.complete(self.prompt.text)
         if text != self.prompt.text:
             self.prompt.show(text)
@@ -219,14 +240,22 @@ class ChatApp(App[None]):
     def on_text_area_changed(self) -> None:
         matches = self.registry.matches(self.prompt.text)
         widest = max((len(command.usage) for command in matches), default=0)
-        self._show_rows("#hints", [f"{c.usage:<{widest}}  {c.help}" for c in matches])
+        rows = [f"{c.usage:<{widest}}  {c.help}" for c in matches]
+        if self.agent is not None and not rows:
+            rows = [clean(path) for path in self.agent.offered(self.prompt.before_cursor)]
+        self._show_rows("#hints", rows)
 
     def on_click(self, event: events.Click) -> None:
-        self.prompt.focus()
+        self._focus()
 
     def on_descendant_blur(self) -> None:
         if self.screen is self.prompt.screen and self.screen.focused is None:
-            self.prompt.focus()
+            self._focus()
+
+    def _focus(self) -> None:
+        """Keys go to the question that waits, or else to the prompt."""
+        asked = self.agent is not None and self.agent.card.request is not None
+        (self.agent.card if asked and self.agent is not None else self.prompt).focus()
 
     # --- actions ------------------------------------------------------------------------------------
 
@@ -247,6 +276,21 @@ class ChatApp(App[None]):
             self.exit()
         self._interrupted = monotonic()
         self.notify("Press Ctrl+C again to quit.", timeout=AGAIN_SECONDS)
+
+    def action_next_mode(self) -> None:
+        """Go on to the agent's next permission mode."""
+        if isinstance(self.session, AgentSession):
+            self.session.next_mode()
+
+    def switch_to(self, session: Session | AgentSession) -> None:
+        """Talk to the agent, or chat."""
+        if self.session.busy:
+            self.notify("Something is at work: Esc stops it.")
+            return
+        session.meter.state = self.session.meter.state
+        self.session = session
+        self.status.meter = session.meter
+        self.engine_changed()
 
     def copy(self, text: str) -> None:
         """Hand a text to the terminal's clipboard (OSC 52)."""

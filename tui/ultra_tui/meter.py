@@ -10,9 +10,20 @@ from typing import Literal
 from ultra_sdk.protocol import Delta, Done, Prefill, Queued
 
 State = Literal[
-    "starting", "ready", "offline", "waiting", "queued", "prefill", "streaming", "done", "cancelled", "failed"
+    "starting",
+    "ready",
+    "offline",
+    "waiting",
+    "queued",
+    "prefill",
+    "streaming",
+    "working",
+    "asking",
+    "done",
+    "cancelled",
+    "failed",
 ]
-BUSY: frozenset[State] = frozenset({"waiting", "queued", "prefill", "streaming"})
+BUSY: frozenset[State] = frozenset({"waiting", "queued", "prefill", "streaming", "working", "asking"})
 _LEAST_SECONDS = 0.1
 
 

@@ -25,6 +25,7 @@ class Prompt(TextArea):
         Binding("escape", "app.stop", "Stop", show=False),
         Binding("ctrl+z", "app.suspend_process", "Suspend", show=False),
         Binding("ctrl+underscore,ctrl+slash", "undo", "Undo", show=False),
+        Binding("shift+tab", "app.next_mode", "Next permission mode", show=False),
         Binding("pageup", "app.page(-1)", "Page up", show=False),
         Binding("pagedown", "app.page(1)", "Page down", show=False),
         Binding("ctrl+home", "app.to_start", "To the start", show=False),
@@ -67,6 +68,15 @@ class Prompt(TextArea):
     def full_text(self) -> str:
         """The text with the pastes in place."""
         return self.pastes.expand(self.text)
+
+    @property
+    def before_cursor(self) -> str:
+        """The text up to the cursor."""
+        return self.get_text_range((0, 0), self.cursor_location)
+
+    def replace_before_cursor(self, text: str) -> None:
+        """Replace that; the cursor stays behind it."""
+        self.replace(text, (0, 0), self.cursor_location, maintain_selection_offset=False)
 
     def accept(self) -> None:
         """The text was taken: remember it and begin an empty one."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ultra_tui.agent.slash import agent_commands
 from ultra_tui.commands import Command, Registry
 from ultra_tui.transcript.blocks import DrawnBlock, NoticeBlock
 from ultra_tui.welcome import help_lines
@@ -18,6 +19,7 @@ def make_registry(app: ChatApp) -> Registry:
     actions = _Actions(app)
     return Registry(
         [
+            *(agent_commands(app.agent, app) if app.agent is not None else []),
             Command("help", "list the commands and keys", actions.help),
             Command("new", "begin a new conversation", lambda _: app.new_conversation()),
             Command("clear", "clear the screen, keep the conversation", lambda _: app.clear_screen()),

@@ -16,6 +16,8 @@ _WORDS = {
     "queued": "… queued",
     "prefill": "… reading",
     "streaming": "▶ answering",
+    "working": "▶ working",
+    "asking": "? asks you",
     "done": "● ready",
     "cancelled": "■ stopped",
     "failed": "✕ failed",
@@ -44,18 +46,19 @@ def context_words(meter: Meter, short: bool) -> str:
     return f"context {used:,} / {total:,} ({used / total:.0%})"
 
 
-def status_parts(meter: Meter, width: int, queued: int = 0) -> list[str]:
+def status_parts(meter: Meter, width: int, queued: int = 0, mode: str = "") -> list[str]:
     """The parts that fit ``width`` cells with two spaces between them; the less important ones yield."""
     rate = per_second(meter.rate) if meter.rate is not None else ""
     first = f"first token {seconds(meter.ttft)}" if meter.ttft is not None else ""
     ttft = first.replace("first token", "ttft")
     waiting = f"{queued} queued" if queued else ""
     for parts in (
-        [state_words(meter), waiting, rate, first, context_words(meter, short=False)],
-        [state_words(meter), waiting, rate, first, context_words(meter, short=True)],
-        [state_words(meter), waiting, rate, ttft, context_words(meter, short=True)],
-        [state_words(meter), rate, ttft, context_words(meter, short=True)],
-        [state_words(meter), rate],
+        [state_words(meter), mode, waiting, rate, first, context_words(meter, short=False)],
+        [state_words(meter), mode, waiting, rate, first, context_words(meter, short=True)],
+        [state_words(meter), mode, waiting, rate, ttft, context_words(meter, short=True)],
+        [state_words(meter), mode, rate, ttft, context_words(meter, short=True)],
+        [state_words(meter), mode, rate],
+        [state_words(meter), mode],
         [state_words(meter)],
     ):
         parts = [part for part in parts if part]
@@ -76,6 +79,8 @@ class StatusLine(Widget):
         self.meter = Meter()
         self.model = ""
         self.queued = 0
+        self.mode = ""
+        """How far the agent is trusted; empty where there is none."""
         self._shown = ""
 
     @property
@@ -83,7 +88,7 @@ class StatusLine(Widget):
         """The row as plain text."""
         width = self.content_size.width
         model = self.model if cell_len(self.model) <= width // 3 else ""
-        left = " · ".join(status_parts(self.meter, width - cell_len(model), self.queued))
+        left = " · ".join(status_parts(self.meter, width - cell_len(model), self.queued, self.mode))
         return left + " " * max(1, width - cell_len(left) - cell_len(model)) + model
 
     def tick(self) -> bool:

@@ -7,6 +7,7 @@ spaces stands in double quotes, or with a backslash before each space.
 from __future__ import annotations
 
 import re
+from itertools import islice
 
 from .errors import AgentError
 from .workspace.root import Root
@@ -18,6 +19,8 @@ PLAIN = re.compile(r"(?:[^\s\\\"]|\\.)+")
 SAFE = re.compile(r"[^\s\"'\\`]+")
 CLOSING = ".,;:!?)]}>'`"
 MAX_OFFERED = 50
+MAX_PATHS = 50_000
+"""Beyond, names are still understood, but not offered."""
 
 
 class Mentions:
@@ -39,7 +42,7 @@ class Mentions:
         """Look at the project's files again."""
         self._paths = [
             found.path + ("/" if found.kind == "folder" else "")
-            for found in scan(self._root)
+            for found in islice(scan(self._root), MAX_PATHS)
             if found.kind in ("file", "folder")
         ]
 

@@ -97,6 +97,11 @@ class Plan:
                 before = planned.base.text.content if planned.base is not None else None
                 check_syntax(path, before, planned.content)
 
+    def changes(self) -> list[Change]:
+        """What `commit` would do, for a person to look at. Raises `BreaksSyntax`, `NotText`."""
+        self.check()
+        return [self._workspace.change(path, each.base, each.content) for path, each in self._files.items()]
+
     def commit(self) -> list[Change]:
         """Write everything; if a write fails, what was written before it is put back.
 

@@ -40,12 +40,18 @@ def fences(text: str) -> list[Fence]:
             continue
         end = _end(lines, i, opening[2])
         closed = end < len(lines)
-        content = "".join(line.removesuffix("\r") + "\n" for line in lines[i + 1 : end])
+        content = "".join(_shifted(line, len(opening[1])) + "\n" for line in lines[i + 1 : end])
         if not closed:
             content = content.removesuffix("\n")
         found.append(Fence(opening[3], content, i, end, closed))
         i = end + 1
     return found
+
+
+def _shifted(line: str, indent: int) -> str:
+    """A line without the indentation of its fence, as in a list, and without a carriage return."""
+    own = len(line) - len(line.lstrip(" "))
+    return line[min(own, indent) :].removesuffix("\r")
 
 
 def _end(lines: list[str], start: int, mark: str) -> int:

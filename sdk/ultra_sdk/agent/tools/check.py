@@ -28,6 +28,11 @@ class CheckResult(Result):
 
     reports: tuple[CheckReport, ...] = ()
 
+    @property
+    def found(self) -> bool:
+        """Whether there was anything to check: a run of no tests shows nothing."""
+        return any(not report.empty for report in self.reports)
+
 
 async def run(context: Context, params: CheckParams) -> Result:
     """Raises `ToolError`, `SandboxError`."""
@@ -39,13 +44,15 @@ async def run(context: Context, params: CheckParams) -> Result:
     policy = context.policy(context.limits.max_seconds)
     reports = [await run_check(each, policy, context.level, context.output_path()) for each in wanted]
     text = "\n".join(_told(report, context.limits.output_chars // len(reports)) for report in reports)
-    return CheckResult(text, all(report.passed for report in reports), tuple(reports))
+    return CheckResult(text, all(report.passed or report.empty for report in reports), tuple(reports))
 
 
 def _told(report: CheckReport, limit: int) -> str:
     name = report.check.name
     if report.passed:
         return f"{name}: passed"
+    if report.empty:
+        return f"{name}: {report.why}"
     if not report.failures:
         return f"{name}: failed ({report.why})\n{shorten(report.output, limit, str(report.path or ''))}"
     shown = [_failure(failure) for failure in report.failures[:SHOWN]]

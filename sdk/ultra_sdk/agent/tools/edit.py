@@ -40,19 +40,24 @@ async def run(context: Context, params: Edit) -> Result:
 
 
 def _edit(context: Context, params: Edit) -> Result:
+    return told(context, planned(context, params).commit())
+
+
+def planned(context: Context, params: Edit) -> Plan:
+    """The edit, not yet made. Raises `EditError`, `WorkspaceError`."""
     plan = Plan(context.workspace)
     if "@@" in params.blocks and "+++ " in params.blocks and " SEARCH" not in params.blocks:
         plan.diff(params.blocks)
     else:
         plan.blocks(params.blocks, params.path or None)
-    return told(context, plan.commit())
+    return plan
 
 
 def told(context: Context, changes: list[Change], *, brief: bool = False) -> Result:
     """What a model is told of changes that were made; ``brief`` for what it wrote out itself."""
     changed = [change for change in changes if change.changed]
     if not changed:
-        return EditResult("nothing changed: the new text is what was there", False, tuple(changes))
+        return EditResult("nothing changed: that is what the file has already", False, tuple(changes))
     lines = []
     for change in changed:
         added, removed = counts(change)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from difflib import unified_diff
 from pathlib import Path
 
-from ..errors import NoSuchFile, NotText, OutsideWorkspace, ProtectedPath, Stale, Unread
+from ..errors import AgentError, NoSuchFile, NotText, OutsideWorkspace, ProtectedPath, Stale, Unread
 from .root import Root
 from .text import Text, Undecodable, Unencodable
 
@@ -93,6 +93,14 @@ class Workspace:
         except NoSuchFile:
             return None
 
+    def content(self, name: str) -> str | None:
+        """The same as text alone; None also for what cannot be read as text."""
+        try:
+            reading = self.peek(name)
+        except AgentError:
+            return None
+        return reading.text.content if reading is not None else None
+
     def writable(self, name: str) -> str:
         """The path of a file that may be changed. Raises `ProtectedPath`, `OutsideWorkspace`."""
         path = self.root.locate(name)
@@ -142,6 +150,11 @@ class Workspace:
             self._expect(name, path, base)
             self._store(name, path, after, base)
         return Change(path, before, after)
+
+    def change(self, name: str, base: Reading | None, content: str | None) -> Change:
+        """What `replace` would make of it; nothing is written."""
+        path = self.writable(name)
+        return Change(path, base.text if base is not None else None, self._after(name, base, content))
 
     def revert(self, change: Change) -> None:
         """Put back what was there before a change. Raises `Stale` if the file is not what the change made."""
