@@ -28,7 +28,7 @@ from speculation_tasks import Task, tasks
 
 KINDS = ("rewrite", "fix", "write", "random")
 CONTESTANTS = ("ultra", "ultra-plain", "llama.cpp", "llama.cpp-lookup")
-CONTEXT = 8192
+CONTEXT = 4096
 
 
 def work(name: str, path: str, threads: int) -> None:
@@ -74,7 +74,13 @@ def _llama(path: str, threads: int, name: str) -> Any:
 
     draft = LlamaPromptLookupDecoding(num_pred_tokens=10) if name.endswith("lookup") else None
     llama = Llama(
-        path, n_ctx=CONTEXT, n_threads=threads, n_threads_batch=threads, verbose=False, draft_model=draft
+        path,
+        n_ctx=CONTEXT,
+        n_threads=threads,
+        n_threads_batch=threads,
+        logits_all=draft is not None,  # its lookup decoding cannot do without
+        verbose=False,
+        draft_model=draft,
     )
 
     def run(task: dict[str, Any]) -> dict[str, Any]:
