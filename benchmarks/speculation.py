@@ -171,7 +171,8 @@ def _record(task: Task, answers: dict[str, dict[str, Any]]) -> dict[str, Any]:
 
 
 def report(records: list[dict[str, Any]], console: Console) -> None:
-    table = Table("task", "items", "tokens", "tokens a step", *CONTESTANTS, "x llama.cpp", "x plain")
+    rates = [name.replace("llama.cpp", "llama").replace("ultra-plain", "plain") for name in CONTESTANTS]
+    table = Table("task", "items", "tokens", "a step", *rates, "x llama", "x plain", title="tokens a second")
     for kind in dict.fromkeys(record["kind"] for record in records):
         own = [record for record in records if record["kind"] == kind]
         middle = {name: statistics.median(r["rates"].get(name, 0.0) for r in own) for name in CONTESTANTS}
@@ -206,7 +207,7 @@ def main() -> None:
     console = Console()
     console.print(f"{args.model}, {args.threads} threads, {platform.processor() or platform.machine()}")
     report(records, console)
-    out = Path(__file__).parent / "results" / f"speculation-{Path(args.model).stem}.json"
+    out = Path(__file__).parent / "results" / f"speculation-{Path(args.model).name}.json"
     out.write_text(
         json.dumps({"model": args.model, "threads": args.threads, "tasks": records}, indent=1) + "\n"
     )
