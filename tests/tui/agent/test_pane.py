@@ -179,12 +179,12 @@ async def test_between_agent_and_chat(tmp_path: Path) -> None:
 
 
 async def test_errors_are_lines_and_the_queue_comes_back(tmp_path: Path) -> None:
-    with FakeEngine([Answer(["x"], delay=0.5, error=Error("engine_failed", "it [b]broke")), "Fine."]) as fake:
+    with FakeEngine([Answer(["x"], delay=2.0, error=Error("engine_failed", "it [b]broke")), "Fine."]) as fake:
         async with chatting(fake, agent=agent_in(project(tmp_path), fake)) as (app, pilot):
             await enter(app, pilot, "one")
             await enter(app, pilot, "two")
             await until(pilot, lambda: not app.session.busy and app.prompt.text == "two")
-            assert "✕ failed: it [b]broke" in shown(app.transcript)
+            await until(pilot, lambda: "✕ failed: it [b]broke" in shown(app.transcript))
 
 
 async def test_a_session_is_gone_on_with(tmp_path: Path) -> None:
