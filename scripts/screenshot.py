@@ -1,4 +1,4 @@
-"""Take the picture of the real app: ask one question without a terminal, save the screen as SVG.
+"""Take the picture of the real app: give it one task in a small project, save the screen as SVG.
 
 python scripts/screenshot.py                      # an engine that runs or is started, the default model
 python scripts/screenshot.py --fake answer.md     # a scripted engine that says what is in the file
@@ -8,16 +8,23 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import tempfile
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 from ultra_sdk import connect
 from ultra_sdk.testing import Answer, FakeEngine
+from ultra_tui.agent.dial import AgentDial
 from ultra_tui.app import ChatApp
 from ultra_tui.link import EngineLink
 
 MOST_ROWS = 60
-QUESTION = "Write a Python function that checks whether a string is a palindrome. Keep the explanation short."
+QUESTION = "Make the tests pass: @stats.py @test_stats.py"
+PROJECT = {
+    "stats.py": "def mean(values):\n    return sum(values) / (len(values) - 1)\n",
+    "test_stats.py": "from stats import mean\n\n\ndef test_mean():\n    assert mean([1, 2, 3]) == 2\n",
+}
 
 
 def arguments() -> argparse.Namespace:
@@ -33,10 +40,10 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-async def take(options: argparse.Namespace, link: EngineLink) -> str:
+async def take(options: argparse.Namespace, link: EngineLink, agent: AgentDial) -> str:
     """Ask and wait for the answer; the picture of the screen after it."""
     columns, _, rows = options.size.partition("x")
-    app = ChatApp(link, {"max_tokens": options.max_tokens})
+    app = ChatApp(link, {"max_tokens": options.max_tokens}, agent=agent)
     async with app.run_test(size=(int(columns), int(rows or MOST_ROWS))) as pilot:
         app.theme = options.theme
         app.prompt.cursor_blink = False
@@ -64,10 +71,18 @@ def main() -> None:
             fake = stack.enter_context(script)
 
         async def run() -> str:
-            where = {"unix": fake.unix, "token": fake.token} if fake is not None else {}
-            link = EngineLink(lambda model, status: connect(model, on_status=status, **where), options.model)
-            return await take(options, link)
+            where: dict[str, Any] = {"unix": fake.unix, "token": fake.token} if fake is not None else {}
 
+            def dial(model: str | None, status: Any) -> Any:
+                return connect(model, on_status=status, **where)
+
+            agent = AgentDial(dial, options.model, project, "auto")
+            return await take(options, EngineLink(dial, options.model), agent)
+
+        project = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "stats"
+        project.mkdir()
+        for name, text in PROJECT.items():
+            (project / name).write_text(text)
         picture = asyncio.run(run())
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(picture)
